@@ -1,0 +1,1 @@
+"""burnin: train, sample and judge energy-based models."""

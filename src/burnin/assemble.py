@@ -1,0 +1,221 @@
+"""From a configuration to the objects that train, and from a run's folder to the trained model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from burnin.config import Config, SamplerSettings, nearest, read_run_config
+from burnin.core import Density, InputError, Sampler, Start
+from burnin.data import load_table, make_density
+from burnin.energies import MLP, FourierFeatures, GaussianFactor, Standardised
+from burnin.evaluation.model import Model
+from burnin.rng import Streams
+from burnin.samplers import (
+    HMC,
+    MALA,
+    Annealed,
+    Knots,
+    Langevin,
+    OverEnergyNorm,
+    OverGradientNorm,
+    TargetAcceptance,
+)
+from burnin.starts import Bank, FromData, FromNoise
+from burnin.training import Arm, FisherScale, GuardSettings, Parts, Trainer, load_checkpoint
+from burnin.training.schedules import rate_factor
+
+MOMENT_SAMPLES = 20_000
+
+
+@dataclass(frozen=True)
+class NoisyDensity:
+    """A density with fresh Gaussian noise on every draw (convergent, 5A)."""
+
+    inner: Density
+    noise: float
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return self.inner.dim
+
+    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+        """Draws with noise added."""
+        x = self.inner.sample(n, generator)
+        return x + self.noise * torch.randn(x.shape, generator=generator, dtype=x.dtype)
+
+
+def build_data(config: Config) -> Density:
+    """The data that the configuration names."""
+    settings = config.data
+    if (settings.name is None) == (settings.file is None):
+        raise InputError("data needs either a name (data.name) or a file (data.file)")
+    if settings.file is not None:
+        return load_table(Path(settings.file))
+    assert settings.name is not None
+    return make_density(settings.name)
+
+
+def build_energy(config: Config, mean: Tensor, std: Tensor, generator: torch.Generator) -> nn.Module:
+    """The network, its view of the coordinates, and its Gaussian factor."""
+    model, dim = config.model, len(mean)
+    inputs = FourierFeatures.size(dim, model.frequencies) if model.frequencies else dim
+    net: nn.Module = MLP(
+        inputs, width=model.width, depth=model.depth, generator=generator, activation=model.activation
+    )
+    if model.frequencies:
+        net = FourierFeatures(net, model.frequencies)
+    if model.standardise:
+        net = Standardised(net, mean, std)
+    if model.gaussian_factor != "none":
+        learned = model.gaussian_factor == "learned"
+        net = GaussianFactor(net, mean, std, temperature=model.temperature, learned=learned)
+    return net
+
+
+def build_sampler(settings: SamplerSettings, temperature: float) -> Sampler:
+    """The sampler that the settings describe."""
+    inner: Langevin | MALA | HMC
+    if settings.kind == "langevin":
+        inner = Langevin(_step_size(settings), temperature)
+    else:
+        if not isinstance(settings.step_size, float):
+            raise InputError(f"the step_size of {settings.kind} must be one number")
+        adaptation = None
+        if settings.target_acceptance is not None:
+            adaptation = TargetAcceptance(settings.target_acceptance, until=settings.adapt_until)
+        if settings.kind == "mala":
+            inner = MALA(settings.step_size, temperature, adaptation)
+        else:
+            inner = HMC(settings.step_size, settings.num_leapfrog, temperature, adaptation)
+    if settings.heat is None:
+        return inner
+    return Annealed(inner, _knots(settings.heat), settings.resample_below)
+
+
+def build_trainer(config: Config) -> Trainer:
+    """Everything of a training run, at its start."""
+    streams = Streams(config.run.seed)
+    data = build_data(config)
+    moments = data.sample(MOMENT_SAMPLES, streams["moments"])
+    mean, std = moments.mean(0), moments.std(0)
+    energy = build_energy(config, mean, std, streams["weights"])
+    temperature = config.model.temperature
+    scale = None
+    if config.sampler.scale == "fisher":
+        scale = FisherScale(std.square() / temperature, temperature, config.sampler.scale_decay)
+    optimizer = _build_optimizer(config, energy)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(
+        optimizer,
+        rate_factor(
+            config.run.updates,
+            **config.optimizer.model_dump(include={"decay", "decay_from", "final_rate", "warmup"}),
+        ),
+    )
+    guard = None
+    if config.guard.enabled:
+        guard = GuardSettings(**config.guard.model_dump(exclude={"enabled"}))
+    parts = Parts(
+        energy=energy,
+        data=NoisyDensity(data, config.data.noise) if config.data.noise > 0 else data,
+        arms=build_arms(config, data.dim, streams["bank"]),
+        optimizer=optimizer,
+        scheduler=scheduler,
+        scale=scale,
+        average=config.model.average,
+        guard=guard,
+    )
+    return Trainer(parts, batch_size=config.run.batch_size, streams=streams)
+
+
+def build_arms(config: Config, dim: int, generator: torch.Generator) -> list[Arm]:
+    """The arms of the configured scheme."""
+    scheme, temperature = config.scheme, config.model.temperature
+    noise = build_noise(config)
+
+    def arm(name: str, start: Start, settings: SamplerSettings, weight: float) -> Arm:
+        return Arm(name, start, build_sampler(settings, temperature), settings.num_steps, weight)
+
+    from_noise, plain = config.noise_sampler(), config.sampler
+    if scheme.name == "data":
+        return [arm("data", FromData(), plain, 1.0)]
+    if scheme.name == "noise":
+        return [arm("noise", noise, from_noise, 1.0)]
+    if scheme.name == "hybrid":
+        return [arm("noise", noise, from_noise, 1.0), arm("data", FromData(), plain, scheme.lam)]
+    refresh = scheme.refresh if scheme.name == "refresh" else 0.0
+    bank = Bank(scheme.bank_size, (dim,), noise, generator, refresh=refresh)
+    return [arm("bank", bank, plain, 1.0)]
+
+
+def build_noise(config: Config) -> FromNoise:
+    """The noise that chains start from."""
+    return FromNoise(config.noise.kind, config.noise.scale, config.noise.shift)
+
+
+def load_model(folder: Path) -> Model:
+    """The model that a run's newest checkpoint holds."""
+    config = read_run_config(folder)
+    trainer = build_trainer(config)
+    snapshot = load_checkpoint(folder)
+    trainer.restore(snapshot)
+    return model_of(trainer, config)
+
+
+def model_of(trainer: Trainer, config: Config) -> Model:
+    """The model of a trainer as it is now."""
+    from_noise = config.noise_sampler()
+    return Model(
+        energy=trainer.model.eval().requires_grad_(False),
+        temperature=config.model.temperature,
+        data=build_data(config),
+        noise=build_noise(config),
+        sampler=build_sampler(config.sampler, config.model.temperature),
+        num_steps=config.sampler.num_steps,
+        noise_sampler=build_sampler(from_noise, config.model.temperature),
+        noise_num_steps=from_noise.num_steps,
+        scale=trainer.parts.scale.value() if trainer.parts.scale is not None else None,
+        scheme=config.scheme.name,
+        num_updates=trainer.step,
+    )
+
+
+def _step_size(settings: SamplerSettings) -> float | Knots | OverGradientNorm | OverEnergyNorm:
+    if settings.displacement is not None and settings.energy_norm is not None:
+        raise InputError("sampler.displacement and sampler.energy_norm exclude each other; give one")
+    if isinstance(settings.step_size, list):
+        return _knots(settings.step_size)
+    if settings.displacement is not None:
+        return OverGradientNorm(settings.displacement, largest=settings.step_size)
+    if settings.energy_norm is not None:
+        return OverEnergyNorm(settings.energy_norm, largest=settings.step_size)
+    return settings.step_size
+
+
+def _knots(points: list[tuple[int, float]]) -> Knots:
+    return Knots(tuple((int(iteration), float(value)) for iteration, value in points))
+
+
+def _build_optimizer(config: Config, energy: nn.Module) -> torch.optim.Optimizer:
+    settings = config.optimizer
+    kinds: dict[str, Any] = {
+        name: kind
+        for name, kind in vars(torch.optim).items()
+        if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer) and name != "Optimizer"
+    }
+    if settings.name not in kinds:
+        hint = nearest(settings.name, sorted(kinds))
+        raise InputError(f"torch.optim has no optimiser {settings.name!r}{hint}")
+    options = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.options.items()}
+    try:
+        optimizer: torch.optim.Optimizer = kinds[settings.name](
+            energy.parameters(), lr=settings.learning_rate, **options
+        )
+        return optimizer
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the optimiser {settings.name} does not take these options: {error}") from error

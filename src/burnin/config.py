@@ -1,0 +1,267 @@
+"""Recipes and run configurations: TOML in, checked settings out.
+
+A recipe is a short difference from the defaults below. An unknown key is an error that names the
+nearest known one. The complete configuration is written to a run's config.toml.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from burnin.core import InputError
+
+SCHEMES = ("data", "noise", "persistent", "refresh", "hybrid")
+Section = TypeVar("Section", bound=BaseModel)
+KnotList = list[tuple[int, float]]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+
+
+class RunSettings(_Section):
+    """How long, how large, from which seed."""
+
+    seed: int = 0
+    updates: int = 1000
+    batch_size: int = 128
+    checkpoint_every: int = 500
+    log_every: int = 1
+    tensorboard: bool = True
+
+
+class DataSettings(_Section):
+    """A named density, or a file of numbers (.npy, .npz, .csv); noise is added anew at every use."""
+
+    name: str | None = None
+    file: str | None = None
+    noise: float = 0.0
+
+
+class ModelSettings(_Section):
+    """The energy and its one temperature."""
+
+    temperature: float
+    width: int = 128
+    depth: int = 3
+    activation: str = "silu"
+    standardise: bool = True
+    frequencies: list[float] = []
+    gaussian_factor: Literal["none", "fixed", "learned"] = "none"
+    average: float = 0.0
+
+
+class SamplerSettings(_Section):
+    """The chains. A step size is a number, or knots [[iteration, value], …] along the chain."""
+
+    kind: Literal["langevin", "mala", "hmc"] = "langevin"
+    num_steps: int
+    step_size: float | KnotList
+    displacement: float | None = None
+    energy_norm: float | None = None
+    target_acceptance: float | None = None
+    adapt_until: int | None = None
+    num_leapfrog: int = 5
+    heat: KnotList | None = None
+    resample_below: float | None = None
+    scale: Literal["none", "fisher"] = "none"
+    scale_decay: float = 0.99
+
+
+class NoiseSettings(_Section):
+    """The noise that chains start from."""
+
+    kind: Literal["gaussian", "uniform"] = "gaussian"
+    scale: float = 1.0
+    shift: float = 0.0
+
+
+class SchemeSettings(_Section):
+    """Where chains start: data, noise, persistent, refresh or hybrid."""
+
+    name: Literal["data", "noise", "persistent", "refresh", "hybrid"]
+    lam: float = 25.0
+    bank_size: int = 10_000
+    refresh: float = 0.05
+
+
+class OptimizerSettings(_Section):
+    """Any optimiser of torch.optim by name, and how its rate falls."""
+
+    name: str = "Adam"
+    learning_rate: float = 1e-3
+    decay: Literal["none", "linear", "cosine", "geometric"] = "none"
+    decay_from: float = 0.6
+    final_rate: float = 0.01
+    warmup: int = 0
+    options: dict[str, float | bool | list[float]] = {}
+
+
+class GuardConfig(_Section):
+    """See `burnin.training.GuardSettings`."""
+
+    enabled: bool = True
+    window: int = 200
+    warmup: int = 500
+    threshold: float = 30.0
+    patience: int = 10
+    remedy: Literal["learning_rate", "step_size", "none"] = "learning_rate"
+    factor: float = 0.5
+    tries: int = 3
+
+
+class Expectation(_Section):
+    """A number that the recipe's table must show: a bound, or a multiple of another scheme's number."""
+
+    scheme: str
+    metric: str
+    at_most: float | None = None
+    at_least: float | None = None
+    at_least_times: float | None = None
+    of_scheme: str = "hybrid"
+    claim: bool = False
+
+
+class Config(_Section):
+    """Everything that decides a run."""
+
+    title: str
+    cost: str = ""
+    about: str = ""
+    run: RunSettings = RunSettings()
+    data: DataSettings
+    model: ModelSettings
+    scheme: SchemeSettings
+    noise: NoiseSettings = NoiseSettings()
+    sampler: SamplerSettings
+    sampler_from_noise: dict[str, Any] = {}
+    optimizer: OptimizerSettings = OptimizerSettings()
+    guard: GuardConfig = GuardConfig()
+    study: dict[str, Any] = {}
+    expected: list[Expectation] = []
+
+    def noise_sampler(self) -> SamplerSettings:
+        """The sampler of chains that start from noise: `sampler` with `sampler_from_noise` over it."""
+        table = {**self.sampler.model_dump(exclude_unset=True), **self.sampler_from_noise}
+        return _validated(SamplerSettings, table, "sampler_from_noise")
+
+
+def recipe_names() -> list[str]:
+    """The names of the recipes that come with burnin."""
+    folder = resources.files("burnin.recipes")
+    return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml"))
+
+
+def load_config(recipe: str, changes: Sequence[str] = ()) -> Config:
+    """A recipe by name or path, with ``key=value`` changes such as ``run.updates=100``.
+
+    Example:
+        >>> load_config("rings", ["run.seed=7"]).run.seed
+        7
+    """
+    table = _read(recipe)
+    for change in changes:
+        _set(table, change)
+    config = _validated(Config, table, recipe)
+    config.noise_sampler()
+    return config
+
+
+def dump_config(config: Config) -> str:
+    """The complete configuration as TOML."""
+    return tomli_w.dumps(config.model_dump(exclude_none=True, mode="json"))
+
+
+def read_run_config(folder: Path) -> Config:
+    """The configuration of a run's folder."""
+    path = folder / "config.toml"
+    if not path.is_file():
+        raise InputError(f"{folder} is no run: it has no config.toml")
+    return _validated(Config, _parse(path.read_text(encoding="utf-8"), str(path)), str(path))
+
+
+def _read(recipe: str) -> dict[str, Any]:
+    if recipe.endswith(".toml"):
+        path = Path(recipe)
+        if not path.is_file():
+            raise InputError(f"there is no recipe file {recipe}")
+        return _parse(path.read_text(encoding="utf-8"), recipe)
+    names = recipe_names()
+    if recipe not in names:
+        raise InputError(
+            f"there is no recipe {recipe!r}{nearest(recipe, names)}; `burnin recipes` lists them, "
+            "and a file of your own ends in .toml"
+        )
+    text = resources.files("burnin.recipes").joinpath(f"{recipe}.toml").read_text(encoding="utf-8")
+    return _parse(text, recipe)
+
+
+def _parse(text: str, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{where} is not valid TOML: {error}") from error
+
+
+def _set(table: dict[str, Any], change: str) -> None:
+    key, equals, value = change.partition("=")
+    if not equals or not key.strip():
+        raise InputError(f"--set {change!r} is not of the form key=value, such as run.updates=100")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value.strip()
+    *parents, last = key.strip().split(".")
+    for parent in parents:
+        inner = table.setdefault(parent, {})
+        if not isinstance(inner, dict):
+            raise InputError(f"--set {change!r}: {parent!r} is no section")
+        table = inner
+    table[last] = parsed
+
+
+def _validated(kind: type[Section], table: Mapping[str, Any], where: str) -> Section:
+    try:
+        return kind.model_validate(table)
+    except ValidationError as error:
+        raise InputError(f"{where}: {'; '.join(_explain(kind, error))}") from error
+
+
+def _explain(kind: type[BaseModel], error: ValidationError) -> Iterator[str]:
+    for problem in error.errors():
+        path = [str(part) for part in problem["loc"]]
+        key = ".".join(path)
+        if problem["type"] == "extra_forbidden":
+            yield f"unknown key {key!r}{nearest(path[-1], _known_keys(kind, path[:-1]))}"
+        elif problem["type"] == "missing":
+            yield f"{key} is missing"
+        else:
+            yield f"{key} = {problem['input']!r}: {problem['msg']}"
+
+
+def _known_keys(kind: type[BaseModel], path: Sequence[str]) -> list[str]:
+    for part in path:
+        field = kind.model_fields.get(part)
+        inner = field.annotation if field is not None else None
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            kind = inner
+    return list(kind.model_fields)
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """A hint at the nearest known name, to put behind an error, or nothing.
+
+    Example:
+        >>> nearest("lerning_rate", ["learning_rate", "decay"])
+        "; did you mean 'learning_rate'?"
+    """
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""

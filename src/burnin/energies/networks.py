@@ -1,0 +1,106 @@
+"""Networks that give an energy. None normalises over the batch: an energy must not depend on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from burnin.core import InputError
+
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "silu": nn.SiLU,
+    "gelu": nn.GELU,
+    "leaky": lambda: nn.LeakyReLU(0.05),
+    "softplus": nn.Softplus,
+}
+
+
+class MLP(nn.Module):
+    """A multi-layer perceptron from (n, dim) to (n,).
+
+    Weights and biases start uniform in ±1/sqrt(fan-in), drawn from `generator`.
+
+    Arguments:
+        dim: number of inputs.
+        width: hidden units in each layer.
+        depth: hidden layers.
+        generator: draws the first weights.
+        activation: "silu", "gelu", "leaky" (slope 0.05) or "softplus".
+
+    Example:
+        >>> import torch
+        >>> MLP(2, width=8, depth=2, generator=torch.Generator().manual_seed(0))(torch.zeros(3, 2)).shape
+        torch.Size([3])
+    """
+
+    def __init__(
+        self, dim: int, *, width: int, depth: int, generator: torch.Generator, activation: str = "silu"
+    ) -> None:
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            raise InputError(f"the activation is {activation!r}; known are {', '.join(ACTIVATIONS)}")
+        if width < 1 or depth < 1:
+            raise InputError(f"the MLP's width is {width} and depth {depth}; both must be at least 1")
+        sizes = [dim, *[width] * depth]
+        layers: list[nn.Module] = []
+        for inputs, outputs in pairwise(sizes):
+            layers += [seeded_linear(inputs, outputs, generator), ACTIVATIONS[activation]()]
+        layers.append(seeded_linear(width, 1, generator))
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """E(x), (n,)."""
+        value: Tensor = self.layers(x)
+        return value.squeeze(1)
+
+
+class FourierFeatures(nn.Module):
+    """Sines and cosines of every input at several frequencies, in front of a network.
+
+    φ(x) = [x, sin(f x), cos(f x) for f in frequencies], the same for each dimension. Plain
+    networks learn smooth functions first; with these inputs sharp ones are as easy
+    (Tancik et al. 2020).
+
+    Arguments:
+        net: a network that takes ``size(dim, frequencies)`` inputs.
+        frequencies: angular frequencies f, in radians per unit of the input.
+
+    Example:
+        >>> import torch
+        >>> net = MLP(FourierFeatures.size(2, (0.5, 1.0)), width=8, depth=1, generator=torch.Generator())
+        >>> FourierFeatures(net, (0.5, 1.0))(torch.zeros(3, 2)).shape
+        torch.Size([3])
+    """
+
+    frequencies: Tensor
+
+    def __init__(self, net: nn.Module, frequencies: Sequence[float]) -> None:
+        super().__init__()
+        self.net = net
+        self.register_buffer("frequencies", torch.tensor(list(frequencies), dtype=torch.get_default_dtype()))
+
+    @staticmethod
+    def size(dim: int, frequencies: Sequence[float]) -> int:
+        """How many features `dim` inputs become."""
+        return dim * (1 + 2 * len(frequencies))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The network of the features."""
+        angle = (x.unsqueeze(-1) * self.frequencies).flatten(1)
+        value: Tensor = self.net(torch.cat([x, angle.sin(), angle.cos()], 1))
+        return value
+
+
+def seeded_linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
+    """nn.Linear whose weights and biases are uniform in ±1/sqrt(inputs), from the given stream."""
+    # skip_init: nn.Linear's own initialisation would draw from the global generator.
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)  # type: ignore[no-untyped-call]
+    bound = 1 / math.sqrt(inputs)
+    with torch.no_grad():
+        layer.weight.uniform_(-bound, bound, generator=generator)
+        layer.bias.uniform_(-bound, bound, generator=generator)
+    return layer

@@ -1,0 +1,73 @@
+"""Wrappers: how an energy sees its coordinates, and a Gaussian factor beside it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from burnin.core import InputError, evaluate
+
+
+class Standardised(nn.Module):
+    """E(x) = net((x - mean) / std): the network sees inputs of mean 0 and variance 1.
+
+    The density stays one of x: the change of variables is a constant, which an energy does not know.
+
+    Example:
+        >>> import torch
+        >>> energy = Standardised(torch.nn.Linear(2, 1), mean=torch.zeros(2), std=torch.tensor([1.0, 0.1]))
+        >>> energy(torch.ones(3, 2)).shape
+        torch.Size([3])
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, net: nn.Module, mean: Tensor, std: Tensor) -> None:
+        super().__init__()
+        if not bool((std > 0).all()):
+            constant = [int(i) for i in (std <= 0).nonzero().flatten()]
+            raise InputError(f"dimensions {constant} are constant (no variance); leave them out")
+        self.net = net
+        self.register_buffer("mean", mean.clone())
+        self.register_buffer("std", std.clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The network's energy of the standardised input."""
+        return evaluate(self.net, (x - self.mean) / self.std)
+
+
+class GaussianFactor(nn.Module):
+    """E(x) = net(x) + T · ½ Σ ((x - μ)/σ)², that is p(x) ∝ exp(-net(x)/T) · N(x; μ, σ²), stein (15).
+
+    The factor holds the density together far from the data, where no network was trained. It starts at
+    the given mean and standard deviation and is learned along with the network, or fixed.
+
+    Example:
+        >>> import torch
+        >>> zero = lambda x: 0 * x.sum(1)
+        >>> factor = GaussianFactor(torch.nn.Linear(1, 1), torch.zeros(1), torch.ones(1), temperature=0.5)
+        >>> factor.log_std.exp()
+        tensor([1.])
+    """
+
+    mean: Tensor
+    log_std: Tensor
+
+    def __init__(
+        self, net: nn.Module, mean: Tensor, std: Tensor, *, temperature: float, learned: bool = False
+    ) -> None:
+        super().__init__()
+        self.net = net
+        self.temperature = temperature
+        if learned:
+            self.mean = nn.Parameter(mean.clone())
+            self.log_std = nn.Parameter(std.log())
+        else:
+            self.register_buffer("mean", mean.clone())
+            self.register_buffer("log_std", std.log())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The network's energy plus the factor's."""
+        z = (x - self.mean) * torch.exp(-self.log_std)
+        return evaluate(self.net, x) + 0.5 * self.temperature * z.square().flatten(1).sum(1)

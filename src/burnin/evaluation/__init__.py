@@ -1,0 +1,22 @@
+"""Judging a trained model: its density, its samples, its long-run chains."""
+
+from burnin.evaluation.distance import DistanceScale, energy_distance
+from burnin.evaluation.grid import PlaneGrid, band_kl, band_masses, grid_kl
+from burnin.evaluation.model import Model
+from burnin.evaluation.rings import count_rings, ring_bands
+from burnin.evaluation.verdict import Evidence, Verdict, judge
+
+__all__ = [
+    "DistanceScale",
+    "Evidence",
+    "Model",
+    "PlaneGrid",
+    "Verdict",
+    "band_kl",
+    "band_masses",
+    "count_rings",
+    "energy_distance",
+    "grid_kl",
+    "judge",
+    "ring_bands",
+]

@@ -1,0 +1,149 @@
+"""Pictures: densities, samples, energies along chains, training curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from burnin.evaluation.grid import PlaneGrid
+from burnin.samplers import Trace
+
+COLORS = mpl.colormaps["magma"]
+KDE_BANDWIDTH = 0.1
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A picture of the plane of the first two coordinates: log-densities on a grid, or samples."""
+
+    title: str
+    log_density: Tensor | None = None
+    samples: Tensor | None = None
+
+
+def kernel_density(samples: Tensor, grid: PlaneGrid, bandwidth: float = KDE_BANDWIDTH) -> Tensor:
+    """A Gaussian kernel-density estimate of the first two coordinates on the grid, (points²,), summing to 1.
+
+    The kernel is a product, so the whole grid is one matrix product of two (points, n) tables.
+    """
+    axis = grid.axis()
+    x = torch.exp(-0.5 * ((axis.unsqueeze(1) - samples[:, 0]) / bandwidth).square())
+    y = torch.exp(-0.5 * ((axis.unsqueeze(1) - samples[:, 1]) / bandwidth).square())
+    density = (x @ y.T).flatten()
+    return density / density.sum()
+
+
+def draw_density(axes: Axes, density: Tensor, grid: PlaneGrid, top: float | None = None) -> None:
+    """A density on the grid as an image; `top` sets the brightest colour so that panels compare."""
+    image = density.reshape(grid.points, grid.points).T
+    half = grid.half_width
+    axes.imshow(
+        image.numpy(),
+        origin="lower",
+        extent=(-half, half, -half, half),
+        cmap=COLORS,
+        vmin=0,
+        vmax=top if top is not None else float(image.max()),
+        interpolation="bilinear",
+    )
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
+def draw_scatter(axes: Axes, samples: Tensor, half_width: float, background: Tensor | None = None) -> None:
+    """Samples as dots on the plane of the first two coordinates, over the data in grey."""
+    if background is not None:
+        axes.plot(background[:, 0], background[:, 1], ".", color="0.8", markersize=1.5, rasterized=True)
+    axes.plot(samples[:, 0], samples[:, 1], ".", color="#b5367a", markersize=1.5, rasterized=True)
+    axes.set_xlim(-half_width, half_width)
+    axes.set_ylim(-half_width, half_width)
+    axes.set_aspect("equal")
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
+def draw_energy_traces(axes: Axes, traces: Mapping[str, Trace], data_energy: float | None = None) -> None:
+    """Mean energy of the chains by step, on a logarithmic step axis; the data's energy as a line."""
+    for name, trace in traces.items():
+        axes.plot(trace.iteration, trace.energy, label=name)
+    if data_energy is not None:
+        axes.axhline(data_energy, color="0.4", linestyle=":", label="data")
+    axes.set_xscale("log")
+    axes.set_xlabel("step")
+    axes.set_ylabel("mean energy / T")
+    axes.legend(frameon=False, fontsize=8)
+
+
+def training_figure(metrics: Sequence[Mapping[str, Any]], temperature: float) -> Figure:
+    """d and r of every arm by update: d should settle around 0, r should settle."""
+    rows = [row for row in metrics if "loss" in row]
+    arms = sorted({key.split("/", 1)[1] for row in rows for key in row if key.startswith("d/")})
+    figure = Figure(figsize=(9, 3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    steps = [row["step"] for row in rows]
+    for index, arm in enumerate(arms):
+        color = f"C{index}"
+        d = np.array([row[f"d/{arm}"] for row in rows]) / temperature
+        left.plot(steps, d, color=color, alpha=0.25, linewidth=0.6)
+        left.plot(steps, _smooth(d), color=color, label=arm)
+        right.plot(steps, [row[f"r/{arm}"] for row in rows], color=color, label=arm, linewidth=0.8)
+    left.axhline(0, color="0.5", linewidth=0.8)
+    left.set(title="d / T: a gradient, not a loss; it should settle around 0", xlabel="update")
+    left.set_yscale("symlog", linthresh=1.0)
+    right.set(title="r: mean norm of the energy's gradient along the chains", xlabel="update", yscale="log")
+    for axes in (left, right):
+        axes.title.set_fontsize(9)
+        axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def schemes_figure(
+    truth: Tensor, data: Tensor, columns: Mapping[str, tuple[Tensor, Tensor]], grid: PlaneGrid
+) -> Figure:
+    """Fig. 2 of the hybrid paper: two rows, the data and one column for each scheme.
+
+    Top: kernel-density estimates of samples from noise. Bottom: model densities. All panels of a row
+    share the truth's colour scale.
+
+    Arguments:
+        truth: true density on the grid, summing to 1.
+        data: samples of the truth.
+        columns: for each scheme its samples from noise and its density on the grid.
+        grid: the grid.
+    """
+    figure = Figure(figsize=(2.1 * (len(columns) + 1), 4.6), layout="constrained")
+    axes = figure.subplots(2, len(columns) + 1, squeeze=False)
+    kde = kernel_density(data, grid)
+    top_kde, top = float(kde.max()), float(truth.max())
+    draw_density(axes[0][0], kde, grid, top_kde)
+    draw_density(axes[1][0], truth, grid, top)
+    axes[0][0].set_title("data")
+    axes[0][0].set_ylabel("samples from noise (KDE)")
+    axes[1][0].set_ylabel("density exp(-E/T)")
+    for column, (name, (samples, density)) in zip(axes.T[1:], columns.items(), strict=True):
+        draw_density(column[0], kernel_density(samples, grid), grid, top_kde)
+        draw_density(column[1], density, grid, top)
+        column[0].set_title(name)
+    return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes a PNG."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+
+
+def _smooth(values: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    width = max(1, len(values) // 40)
+    padded = np.pad(values, (width // 2, width - 1 - width // 2), mode="edge")
+    smooth: np.ndarray[Any, np.dtype[np.float64]] = np.convolve(padded, np.ones(width) / width, mode="valid")
+    return smooth

@@ -1,0 +1,128 @@
+"""Chains that start hot and cool down to the model's temperature, with or without resampling."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from burnin.core import ChainState, Energy, InputError, StepInfo
+from burnin.samplers.hmc import HMC
+from burnin.samplers.langevin import Langevin
+from burnin.samplers.mala import MALA
+from burnin.samplers.schedules import Schedule
+
+
+@dataclass(frozen=True)
+class Annealed:
+    """Any sampler of the room at temperature T·heat, the heat falling to 1 along the chain.
+
+    Hot chains cross barriers that stop them at T. A cooling chain alone freezes into its modes long
+    before T, in shares that hardly depend on the modes' mass at T. The importance weights of annealing
+    put that right: when the heat goes from h to h', a chain's weight is multiplied by
+
+        exp(-(1/h' - 1/h) · E(x)/T),
+
+    and when the weights' effective number falls below `resample_below`·n, the chains are drawn anew by
+    systematic resampling and the weights are even again (a sequential Monte Carlo sampler; Neal 2001,
+    Del Moral et al. 2006). It costs no evaluation: the energy is known at every step. At the end of the
+    cooling the chains follow exp(-E/T) as a population, masses of modes included, and go on unweighted.
+
+    Arguments:
+        inner: the sampler, whose temperature is T.
+        heat: factor of the temperature, a schedule that ends at 1.
+        resample_below: threshold in (0, 1]; None only cools.
+
+    Example:
+        >>> import torch
+        >>> from burnin.samplers import Knots
+        >>> sampler = Annealed(Langevin(0.1, 1.0), heat=Knots(((0, 8.0), (50, 1.0))), resample_below=0.5)
+        >>> energy = lambda x: 0.5 * x.square().sum(1)
+        >>> state = sampler.init(energy, 3 * torch.randn(64, 2, generator=torch.Generator().manual_seed(0)))
+        >>> state, info = sampler.step(energy, state, generator=torch.Generator().manual_seed(0))
+        >>> state.position.shape
+        torch.Size([64, 2])
+    """
+
+    inner: Langevin | MALA | HMC
+    heat: Schedule
+    resample_below: float | None
+
+    def __post_init__(self) -> None:
+        if self.resample_below is not None and not 0 < self.resample_below <= 1:
+            raise InputError(f"resample_below is {self.resample_below}; it must lie in (0, 1]")
+
+    @property
+    def temperature(self) -> float:
+        """The temperature that the chains cool down to."""
+        return self.inner.temperature
+
+    @property
+    def independent(self) -> bool:
+        """False with resampling, which picks chains by all their weights."""
+        return self.resample_below is None and self.inner.independent
+
+    def init(self, energy: Energy, position: Tensor, *, scale: Tensor | None = None) -> ChainState:
+        """The state of chains that start at `position`."""
+        return self.inner.init(energy, position, scale=scale)
+
+    def step(
+        self, energy: Energy, state: ChainState, *, generator: torch.Generator
+    ) -> tuple[ChainState, StepInfo]:
+        """Cools by one notch, resamples if the weights have become uneven, takes one inner step."""
+        heat = self.heat.at(state.iteration)
+        if self.resample_below is not None and state.iteration > 0:
+            before = self.heat.at(state.iteration - 1)
+            if heat != before:
+                change = -(1 / heat - 1 / before) * state.energy / self.temperature
+                state = self._reweight(state, state.log_weight + change, generator)
+        inner = replace(self.inner, temperature=self.temperature * heat)
+        return inner.step(energy, state, generator=generator)
+
+    def _reweight(self, state: ChainState, log_weight: Tensor, generator: torch.Generator) -> ChainState:
+        assert self.resample_below is not None
+        log_weight = torch.where(state.alive, log_weight, -math.inf)
+        # The last notch always resamples, so that what comes out needs no weights.
+        last = self.heat.at(state.iteration + 1) == self.heat.at(state.iteration)
+        if not last and effective_number(log_weight) >= self.resample_below * len(log_weight):
+            return replace(state, log_weight=log_weight)
+        if not bool(state.alive.any()):
+            return state
+        chosen = systematic_resample(log_weight, generator)
+        return replace(
+            state,
+            position=state.position[chosen],
+            energy=state.energy[chosen],
+            gradient=state.gradient[chosen],
+            alive=state.alive[chosen],
+            log_weight=torch.zeros_like(log_weight),
+        )
+
+
+def effective_number(log_weight: Tensor) -> float:
+    """(Σw)² / Σw², the number of evenly weighted chains that the weights are worth.
+
+    Example:
+        >>> import torch
+        >>> effective_number(torch.zeros(10))
+        10.0
+    """
+    return (2 * log_weight.logsumexp(0) - (2 * log_weight).logsumexp(0)).exp().item()
+
+
+def systematic_resample(log_weight: Tensor, generator: torch.Generator) -> Tensor:
+    """Indices of n chains, each drawn n·w times on average, rounded up or down by one shared uniform.
+
+    Example:
+        >>> import torch
+        >>> weights = torch.tensor([0.5, 0.0, 0.25, 0.25])
+        >>> systematic_resample(weights.log(), torch.Generator().manual_seed(0)).tolist()
+        [0, 0, 2, 3]
+    """
+    n = len(log_weight)
+    cumulative = (log_weight - log_weight.logsumexp(0)).double().exp().cumsum(0)
+    offset = torch.rand(1, generator=generator, device=generator.device, dtype=torch.float64)
+    points = (torch.arange(n, device=offset.device, dtype=torch.float64) + offset) / n
+    return torch.searchsorted(cumulative, points * cumulative[-1]).clamp(max=n - 1)

@@ -1,0 +1,144 @@
+"""Unadjusted Langevin dynamics, the one update that every paper writes in its own way."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from burnin.core import ChainState, Energy, InputError, StepInfo, energy_and_gradient, flat_norm, per_chain
+from burnin.samplers.schedules import Schedule, StepSize
+
+
+@dataclass(frozen=True)
+class Langevin:
+    """x ← x - step·∇E(x) + sqrt(2·step·T)·z, whose law is exp(-E/T) up to a bias of order step.
+
+    Arguments:
+        step_size: a number, a `Schedule` along the chain, or a rule that adapts to the chains' start.
+        temperature: T.
+
+    With a per-dimension `scale` s in the state, step becomes step·s: the same law, other speeds.
+
+    Example:
+        >>> import torch
+        >>> sampler = Langevin(step_size=0.1, temperature=1.0)
+        >>> energy = lambda x: 0.5 * x.square().sum(1)
+        >>> state = sampler.init(energy, torch.zeros(4, 2))
+        >>> state, info = sampler.step(energy, state, generator=torch.Generator().manual_seed(0))
+        >>> state.position.shape, state.iteration
+        (torch.Size([4, 2]), 1)
+    """
+
+    step_size: float | Schedule | StepSize
+    temperature: float
+
+    def __post_init__(self) -> None:
+        require_temperature(self.temperature)
+        if isinstance(self.step_size, int | float):
+            require_step_size(self.step_size)
+
+    @classmethod
+    def hybrid(cls, epsilon: float, temperature: float) -> Langevin:
+        """hybrid (9) and Algorithm 1: x - ε∇E + sqrt(2εT) z. Step ε, temperature T."""
+        return cls(epsilon, temperature)
+
+    @classmethod
+    def convergent(cls, epsilon: float) -> Langevin:
+        """convergent (2A): x - F′(x) + εz. Step 1, T = ε²/2; the energy is F."""
+        return cls(1.0, epsilon**2 / 2)
+
+    @classmethod
+    def stein(cls, epsilon: float) -> Langevin:
+        """stein (18): x + (ε/2)∇log q + N(0, ε). Step ε/2, T = 1; the energy is -log q."""
+        return cls(epsilon / 2, 1.0)
+
+    @classmethod
+    def stein_untied(cls, epsilon: float, sigma: float) -> Langevin:
+        """stein (19): x + ε∇log q + N(0, σ²), step and noise untied. Step ε, T = σ²/(2ε)."""
+        return cls(epsilon, sigma**2 / (2 * epsilon))
+
+    @classmethod
+    def robust(cls, alpha: float) -> Langevin:
+        """robust (4): x + (α/2)∇f + N(0, α). Step α/2, T = 1; the energy is -f."""
+        return cls(alpha / 2, 1.0)
+
+    @classmethod
+    def jem(cls, step: float = 1.0, noise: float = 0.01) -> Langevin:
+        """JEM: x + step·∇f + noise·z. T = noise²/(2·step): 5e-5 for JEM's own 1 and 0.01."""
+        return cls(step, noise**2 / (2 * step))
+
+    @property
+    def independent(self) -> bool:
+        """False for a step that adapts to all the chains' starts."""
+        return not isinstance(self.step_size, StepSize)
+
+    def init(self, energy: Energy, position: Tensor, *, scale: Tensor | None = None) -> ChainState:
+        """The state of chains that start at `position`."""
+        return start_state(energy, position, scale, self.step_size)
+
+    def step(
+        self, energy: Energy, state: ChainState, *, generator: torch.Generator
+    ) -> tuple[ChainState, StepInfo]:
+        """One step of every living chain; one that leaves the finite numbers stays where it was, stopped."""
+        if isinstance(self.step_size, Schedule):
+            state = replace(state, step_size=self.step_size.at(state.iteration))
+        proposal = propose(state, self.temperature, generator)[0]
+        value, gradient = energy_and_gradient(energy, proposal)
+        norm = flat_norm(gradient)
+        alive = state.alive & torch.isfinite(value) & torch.isfinite(norm)
+        moved = per_chain(alive, proposal)
+        new = replace(
+            state,
+            position=torch.where(moved, proposal, state.position),
+            energy=torch.where(alive, value, state.energy),
+            gradient=torch.where(moved, gradient, state.gradient),
+            alive=alive,
+            iteration=state.iteration + 1,
+        )
+        return new, StepInfo(alive.to(value.dtype), norm, (state.alive & ~alive).sum())
+
+
+def start_state(
+    energy: Energy, position: Tensor, scale: Tensor | None, step_size: float | Schedule | StepSize
+) -> ChainState:
+    """The state at the start of a chain, for every sampler of the room."""
+    value, gradient = energy_and_gradient(energy, position)
+    alive = torch.isfinite(value) & torch.isfinite(flat_norm(gradient))
+    if isinstance(step_size, Schedule):
+        first = step_size.at(0)
+    elif isinstance(step_size, StepSize):
+        first = step_size.first(value[alive], gradient[alive])
+    else:
+        first = float(step_size)
+    if scale is None:
+        scale = torch.ones((), dtype=position.dtype, device=position.device)
+    return ChainState(
+        position.detach(), value, gradient, first, scale, alive, log_weight=torch.zeros_like(value)
+    )
+
+
+def propose(state: ChainState, temperature: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """The Langevin move from `state` and the standard normal noise z that made it."""
+    noise = torch.randn(
+        state.position.shape,
+        generator=generator,
+        dtype=state.position.dtype,
+        device=state.position.device,
+    )
+    step = state.step_size * state.scale
+    return state.position - step * state.gradient + (2 * temperature * step).sqrt() * noise, noise
+
+
+def require_temperature(temperature: float) -> None:
+    """A temperature is positive and finite."""
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise InputError(f"the temperature is {temperature}; it must be positive and finite")
+
+
+def require_step_size(step_size: float) -> None:
+    """A step size is positive and finite."""
+    if not (math.isfinite(step_size) and step_size > 0):
+        raise InputError(f"step_size is {step_size}; it must be positive and finite")

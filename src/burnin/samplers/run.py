@@ -1,0 +1,128 @@
+"""The only loop over chain steps. Its memory does not grow with the number of steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from burnin.core import ChainState, Energy, InputError, Outcome, Sampler, StepInfo
+
+Progress = Callable[[int, ChainState, StepInfo], None]
+"""Called with the number of steps done so far, the state and the last step's info."""
+
+
+@dataclass
+class Trace:
+    """What was recorded along the chains, averaged over them: at most `trace_points` entries."""
+
+    iteration: list[int] = field(default_factory=list)
+    energy: list[float] = field(default_factory=list)
+    gradient_norm: list[float] = field(default_factory=list)
+    acceptance: list[float] = field(default_factory=list)
+    step_size: list[float] = field(default_factory=list)
+
+    def record(self, state: ChainState, info: StepInfo) -> None:
+        """Appends the means over the living chains."""
+        alive = state.alive
+        self.iteration.append(state.iteration)
+        self.energy.append(state.energy[alive].mean().item())
+        self.gradient_norm.append(info.gradient_norm[alive].mean().item())
+        self.acceptance.append(info.acceptance.mean().item())
+        self.step_size.append(state.step_size)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """The end of a run.
+
+    Attributes:
+        state: the last state; `run` goes on from it.
+        kept: positions kept on the way, (k, n, ...), or None.
+        trace: recorded energies, gradient norms, acceptances and step sizes.
+        gradient_norm: r, the mean of ‖∇E‖ over the living chains and all steps.
+        acceptance: mean acceptance over chains and steps.
+        non_finite: number of non-finite proposals met.
+        outcome: OK, or NON_FINITE when chains were stopped.
+    """
+
+    state: ChainState
+    kept: Tensor | None
+    trace: Trace
+    gradient_norm: float
+    acceptance: float
+    non_finite: int
+    outcome: Outcome
+
+
+def run(
+    sampler: Sampler,
+    energy: Energy,
+    state: ChainState,
+    *,
+    num_steps: int,
+    generator: torch.Generator,
+    keep_every: int | None = None,
+    trace_points: int = 0,
+    progress: Progress | None = None,
+    progress_every: int = 100,
+) -> RunResult:
+    """Takes `num_steps` steps of `sampler` from `state`.
+
+    Arguments:
+        sampler: Langevin, MALA, HMC or anything that keeps their contract.
+        energy: E.
+        state: from ``sampler.init`` or from an earlier result.
+        num_steps: how many steps; 0 returns the state as it is.
+        generator: the chains' own random stream.
+        keep_every: keeps the positions after every so many steps (thinning); None keeps none.
+        trace_points: how many times, at most, to record along the way; the last step is recorded.
+        progress: called every `progress_every` steps and at the end.
+
+    Example:
+        >>> import torch
+        >>> from burnin.samplers import Langevin
+        >>> energy = lambda x: 0.5 * x.square().sum(1)
+        >>> sampler = Langevin(0.1, temperature=1.0)
+        >>> stream = torch.Generator().manual_seed(0)
+        >>> result = run(sampler, energy, sampler.init(energy, torch.zeros(100, 2)), num_steps=50,
+        ...              generator=stream, keep_every=10)
+        >>> result.kept.shape, result.outcome.name
+        (torch.Size([5, 100, 2]), 'OK')
+    """
+    if num_steps < 0:
+        raise InputError(f"num_steps is {num_steps}; it must not be negative")
+    if keep_every is not None and keep_every < 1:
+        raise InputError(f"keep_every is {keep_every}; it must be at least 1")
+    trace, kept = Trace(), []
+    stride = max(1, math.ceil(num_steps / trace_points)) if trace_points else 0
+    zero = torch.zeros((), dtype=state.energy.dtype, device=state.energy.device)
+    norm_sum, acceptance_sum, non_finite = (
+        zero.clone(),
+        zero.clone(),
+        torch.zeros_like(zero, dtype=torch.long),
+    )
+    for done in range(1, num_steps + 1):
+        state, info = sampler.step(energy, state, generator=generator)
+        norm_sum += torch.where(state.alive, info.gradient_norm, 0).sum() / state.alive.sum().clamp(min=1)
+        acceptance_sum += info.acceptance.mean()
+        non_finite += info.non_finite
+        if keep_every is not None and done % keep_every == 0:
+            kept.append(state.position)
+        if stride and (done % stride == 0 or done == num_steps):
+            trace.record(state, info)
+        if progress is not None and (done % progress_every == 0 or done == num_steps):
+            progress(done, state, info)
+    steps = max(1, num_steps)
+    return RunResult(
+        state=state,
+        kept=torch.stack(kept) if kept else None,
+        trace=trace,
+        gradient_norm=norm_sum.item() / steps,
+        acceptance=acceptance_sum.item() / steps,
+        non_finite=int(non_finite.item()),
+        outcome=Outcome.OK if bool(state.alive.all()) else Outcome.NON_FINITE,
+    )

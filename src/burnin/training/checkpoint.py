@@ -1,0 +1,166 @@
+"""Checkpoints: a safetensors file and a JSON state, written atomically, read without running code.
+
+The tensors are written first under a temporary name, flushed and renamed to a name that holds part of
+their checksum; the JSON, which names them, follows in the same way and is what makes the checkpoint
+exist. A crash at any moment leaves either the old checkpoint or the new one, whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from burnin.core import CheckpointError
+
+FORMAT = "burnin-checkpoint-1"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything a run needs to go on: tensors by name, and a JSON-able rest."""
+
+    tensors: dict[str, Tensor]
+    state: dict[str, Any]
+
+    def clone(self) -> Snapshot:
+        """A copy that later training does not change."""
+        tensors = {name: value.detach().clone() for name, value in self.tensors.items()}
+        return Snapshot(tensors, json.loads(json.dumps(self.state)))
+
+    def part(self, prefix: str) -> dict[str, Tensor]:
+        """The tensors whose name starts with `prefix` and a dot, without it."""
+        start = prefix + "."
+        return {k.removeprefix(start): v for k, v in self.tensors.items() if k.startswith(start)}
+
+
+def save_checkpoint(folder: Path, step: int, snapshot: Snapshot, *, keep: int = 2) -> Path:
+    """Writes the checkpoint of `step` into `folder` and removes all but the newest `keep`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {k: v.detach().cpu().contiguous() for k, v in snapshot.tensors.items()}
+    payload = safetensors.torch.save(tensors, metadata={"format": FORMAT})
+    digest = hashlib.sha256(payload).hexdigest()
+    tensor_name = f"checkpoint-{step:09d}-{digest[:8]}.safetensors"
+    _write_atomically(folder / tensor_name, payload)
+    state = {
+        "format": FORMAT,
+        "step": step,
+        "tensors": tensor_name,
+        "sha256": digest,
+        "state": snapshot.state,
+    }
+    path = _json_path(folder, step)
+    _write_atomically(path, json.dumps(state, indent=1, allow_nan=False).encode())
+    for old in checkpoint_steps(folder)[:-keep]:
+        _json_path(folder, old).unlink()
+    wanted = {name.stem for name in folder.glob("checkpoint-*.json")}
+    for file in folder.glob("checkpoint-*.safetensors"):
+        # Tensors of a checkpoint that is gone, or of one written anew for the same step.
+        stem = file.stem.rsplit("-", 1)[0]
+        if stem not in wanted or (stem == path.stem and file.name != tensor_name):
+            file.unlink()
+    return path
+
+
+def checkpoint_steps(folder: Path) -> list[int]:
+    """The steps of the checkpoints in `folder`, rising."""
+    steps = []
+    for path in folder.glob("checkpoint-*.json"):
+        number = path.stem.removeprefix("checkpoint-")
+        if number.isdigit():
+            steps.append(int(number))
+    return sorted(steps)
+
+
+def load_checkpoint(folder: Path, step: int | None = None) -> Snapshot:
+    """Reads the checkpoint of `step`, or the newest.
+
+    Raises:
+        CheckpointError: when there is none, it is damaged, or another program wrote it.
+    """
+    steps = checkpoint_steps(folder)
+    if not steps:
+        raise CheckpointError(f"{folder} holds no checkpoint; train a model there first")
+    path = _json_path(folder, steps[-1] if step is None else step)
+    try:
+        header = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}); remove it to use the one before") from error
+    if not isinstance(header, Mapping) or header.get("format") != FORMAT:
+        raise CheckpointError(f"{path} was not written by this version of burnin (wanted {FORMAT!r})")
+    # Only the file's own name counts: a foreign JSON cannot point outside its folder.
+    tensor_path = folder / Path(str(header.get("tensors"))).name
+    try:
+        payload = tensor_path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{tensor_path} cannot be read ({error}); use another checkpoint") from error
+    if hashlib.sha256(payload).hexdigest() != header.get("sha256"):
+        raise CheckpointError(
+            f"{tensor_path} is damaged (not the checksum of {path.name}); remove both to use the one before"
+        )
+    try:
+        tensors = safetensors.torch.load(payload)
+    except SafetensorError as error:
+        raise CheckpointError(f"{tensor_path} is no safetensors file ({error})") from error
+    return Snapshot(tensors, dict(header["state"]))
+
+
+def pack_optimizer(optimizer: torch.optim.Optimizer) -> Snapshot:
+    """An optimiser's state_dict, its tensors apart from its numbers."""
+    state = optimizer.state_dict()
+    tensors: dict[str, Tensor] = {}
+    numbers: dict[str, dict[str, Any]] = {}
+    for index, entry in state["state"].items():
+        for key, value in entry.items():
+            if isinstance(value, Tensor):
+                tensors[f"{index}.{key}"] = value
+            else:
+                numbers.setdefault(str(index), {})[key] = value
+    return Snapshot(tensors, {"numbers": numbers, "groups": state["param_groups"]})
+
+
+def unpack_optimizer(optimizer: torch.optim.Optimizer, snapshot: Snapshot) -> None:
+    """The inverse of `pack_optimizer`."""
+    entries: dict[int, dict[str, Any]] = {int(i): dict(v) for i, v in snapshot.state["numbers"].items()}
+    for name, value in snapshot.tensors.items():
+        index, key = name.split(".", 1)
+        entries.setdefault(int(index), {})[key] = value.clone()
+    groups = [
+        {k: tuple(v) if isinstance(v, list) and k != "params" else v for k, v in group.items()}
+        for group in snapshot.state["groups"]
+    ]
+    try:
+        optimizer.load_state_dict({"state": entries, "param_groups": groups})
+    except (ValueError, KeyError) as error:
+        raise CheckpointError(f"the checkpoint's optimiser does not fit this run's: {error}") from error
+
+
+def load_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Loads a module's weights by name and says what does not fit."""
+    try:
+        module.load_state_dict(dict(tensors))
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"the checkpoint's weights do not fit this energy: {reason}") from error
+
+
+def _json_path(folder: Path, step: int) -> Path:
+    return folder / f"checkpoint-{step:09d}.json"
+
+
+def _write_atomically(path: Path, payload: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("wb") as file:
+        file.write(payload)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

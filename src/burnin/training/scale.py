@@ -1,0 +1,43 @@
+"""A step for each dimension, fitted to the energy's own gradients."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from burnin.core import Energy, energy_and_gradient
+
+
+class FisherScale:
+    """sᵢ = T / ⟨(∂E/∂xᵢ)²⟩_data: long steps where the energy is flat, short ones where it is steep.
+
+    With f = E/T, step·sᵢ·∂E/∂xᵢ = step·f′ᵢ/⟨f′ᵢ²⟩, so the step size has no units and one number serves
+    dimensions of any width; the law of the chain stays exp(-E/T), since the scale is fixed along it.
+    It is the hybrid paper's adaptive step (section 3), one for each dimension. The mean square is
+    averaged over updates with `decay`, and a scale is never above `largest`, which rules while the
+    energy is still flat (the data's variance over T is the natural choice).
+    """
+
+    def __init__(self, largest: Tensor, temperature: float, decay: float = 0.99) -> None:
+        self.largest = largest
+        self.temperature = temperature
+        self.decay = decay
+        self.mean_square = temperature / largest
+
+    def update(self, energy: Energy, data: Tensor) -> None:
+        """Takes the gradients at one batch of data into the average."""
+        gradient = energy_and_gradient(energy, data)[1]
+        fresh = gradient.square().mean(0)
+        self.mean_square = self.decay * self.mean_square + (1 - self.decay) * fresh
+
+    def value(self) -> Tensor:
+        """The scale of each dimension now."""
+        return torch.minimum(self.temperature / self.mean_square, self.largest)
+
+    def state(self) -> dict[str, Tensor]:
+        """What a checkpoint keeps."""
+        return {"mean_square": self.mean_square, "largest": self.largest}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """The inverse of `state`."""
+        self.mean_square, self.largest = state["mean_square"], state["largest"]

@@ -1,0 +1,312 @@
+"""Training, whole: batch → starts → chains → objective → backward → store → diagnostics → checkpoint."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from burnin.core import CheckpointError, Density, DivergedError, Energy, Outcome
+from burnin.objectives import ArmInfo, Negatives, contrast
+from burnin.rng import Streams
+from burnin.training.arms import Arm, ArmRun, run_arms
+from burnin.training.checkpoint import (
+    Snapshot,
+    load_weights,
+    pack_optimizer,
+    save_checkpoint,
+    unpack_optimizer,
+)
+from burnin.training.folder import MetricsLog, RunFolder
+from burnin.training.guard import Guard, GuardSettings
+from burnin.training.scale import FisherScale
+
+Objective = Callable[[Energy, Tensor, Sequence[Negatives]], tuple[Tensor, list[ArmInfo]]]
+Metrics = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a training run is made of; each part may be exchanged for another of its kind.
+
+    Attributes:
+        energy: the network; any nn.Module from a batch to (n,) or (n, 1).
+        data: where batches come from.
+        arms: where negatives come from.
+        optimizer: any torch optimiser of the energy's parameters.
+        scheduler: any torch learning-rate scheduler of that optimiser, stepped at every update.
+        objective: what is made small.
+        scale: the per-dimension step, if it is to be fitted.
+        average: decay of the running average of the weights, which becomes the model; 0 for none.
+        guard: what counts as divergence; None raises at the first non-finite value.
+    """
+
+    energy: nn.Module
+    data: Density
+    arms: Sequence[Arm]
+    optimizer: torch.optim.Optimizer
+    scheduler: torch.optim.lr_scheduler.LRScheduler | None = None
+    objective: Objective = contrast
+    scale: FisherScale | None = None
+    average: float = 0.0
+    guard: GuardSettings | None = None
+
+
+class Trainer:
+    """Trains an energy. The state of everything is in `snapshot`, so a run can stop and go on anywhere.
+
+    Arguments:
+        parts: the energy, the data, the arms and the rest.
+        batch_size: data points, and chains in each arm, for each update.
+        streams: the run's random streams; "data" and "chains" are used.
+    """
+
+    def __init__(self, parts: Parts, *, batch_size: int, streams: Streams) -> None:
+        self.parts = parts
+        self.batch_size = batch_size
+        self.streams = streams
+        self.step = 0
+        self.step_factor = 1.0
+        self.guard = Guard(parts.guard) if parts.guard is not None else None
+        self.averaged: AveragedModel | None = None
+        if parts.average > 0:
+            averaging = get_ema_multi_avg_fn(parts.average)  # type: ignore[no-untyped-call]
+            self.averaged = AveragedModel(parts.energy, multi_avg_fn=averaging)
+        self._open_streams()
+        self._last_good = self.snapshot().clone()
+
+    @property
+    def model(self) -> nn.Module:
+        """The energy to judge and to sample: the averaged one where there is an average."""
+        if self.averaged is None:
+            return self.parts.energy
+        module = self.averaged.module
+        assert isinstance(module, nn.Module)
+        return module
+
+    def update(self) -> dict[str, float]:
+        """One update of the weights; returns its numbers."""
+        parts = self.parts
+        data = parts.data.sample(self.batch_size, self.streams["data"])
+        if parts.scale is not None:
+            parts.scale.update(parts.energy, data)
+        runs = run_arms(parts.arms, parts.energy, data, self._chain_scale(data), self.streams["chains"])
+        negatives = [Negatives(r.position, arm.weight) for r, arm in zip(runs, parts.arms, strict=True)]
+        parts.optimizer.zero_grad(set_to_none=True)
+        loss, infos = parts.objective(parts.energy, data, negatives)
+        loss.backward()  # type: ignore[no-untyped-call]
+        learning_rate = float(parts.optimizer.param_groups[0]["lr"])
+        parts.optimizer.step()
+        if parts.scheduler is not None:
+            parts.scheduler.step()
+        for arm, arm_run in zip(parts.arms, runs, strict=True):
+            arm.start.store(arm_run.drawn, arm_run.position)
+        if self.averaged is not None:
+            self.averaged.update_parameters(parts.energy)
+        self.step += 1
+        return _numbers(parts.arms, runs, infos, loss.item(), learning_rate)
+
+    def train(
+        self,
+        num_updates: int,
+        *,
+        folder: RunFolder | None = None,
+        checkpoint_every: int = 500,
+        log_every: int = 1,
+        on_update: Callable[[int, Metrics], None] | None = None,
+        on_event: Callable[[str], None] | None = None,
+    ) -> Outcome:
+        """Updates until `num_updates` in all have been made; Ctrl-C ends it after the current one.
+
+        Raises:
+            DivergedError: when the guard has used up its tries, or there is no guard.
+        """
+        log = MetricsLog(folder, self.step) if folder is not None else None
+        before = time.perf_counter()
+        if folder is not None and self.step == 0:
+            save_checkpoint(folder.path, 0, self.snapshot())
+        try:
+            with _ctrl_c() as interrupted:
+                while self.step < num_updates:
+                    numbers = self.update()
+                    trouble = self._trouble(numbers)
+                    if trouble is not None:
+                        message = self._roll_back(trouble)
+                        if folder is not None and log is not None:
+                            log.rewind(self.step, message)
+                            save_checkpoint(folder.path, self.step, self._last_good)
+                        if on_event is not None:
+                            on_event(message)
+                        continue
+                    if log is not None and (self.step % log_every == 0 or self.step == num_updates):
+                        log.write(self.step, {**numbers, "seconds": time.perf_counter() - before})
+                    if on_update is not None:
+                        on_update(self.step, numbers)
+                    stop = interrupted()
+                    if stop or self.step % checkpoint_every == 0 or self.step == num_updates:
+                        self._last_good = self.snapshot().clone()
+                        if folder is not None and log is not None:
+                            log.flush()
+                            save_checkpoint(folder.path, self.step, self._last_good)
+                    if stop:
+                        return Outcome.INTERRUPTED
+        finally:
+            if log is not None:
+                log.close()
+        return Outcome.OK
+
+    def snapshot(self) -> Snapshot:
+        """Weights, average, optimiser, schedule, banks, scale, random streams, guard and step count."""
+        parts = self.parts
+        optimizer = pack_optimizer(parts.optimizer)
+        named: dict[str, Mapping[str, Tensor]] = {
+            "energy": parts.energy.state_dict(),
+            "optimizer": optimizer.tensors,
+            "stream": self.streams.state(),
+            **{f"start.{arm.name}": arm.start.state() for arm in parts.arms},
+        }
+        if self.averaged is not None:
+            named["average"] = self.averaged.state_dict()
+        if parts.scale is not None:
+            named["scale"] = parts.scale.state()
+        tensors = {f"{room}.{name}": value for room, part in named.items() for name, value in part.items()}
+        state: dict[str, Any] = {
+            "step": self.step,
+            "step_factor": self.step_factor,
+            "optimizer": optimizer.state,
+            "scheduler": parts.scheduler.state_dict() if parts.scheduler is not None else None,
+            "guard": self.guard.state() if self.guard is not None else None,
+        }
+        return Snapshot(tensors, state)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Puts everything back to where `snapshot` was taken.
+
+        Raises:
+            CheckpointError: when the snapshot was made by a run with other parts.
+        """
+        parts, state = self.parts, snapshot.state
+        try:
+            load_weights(parts.energy, snapshot.part("energy"))
+            unpack_optimizer(parts.optimizer, Snapshot(snapshot.part("optimizer"), state["optimizer"]))
+            for arm in parts.arms:
+                arm.start.restore(snapshot.part(f"start.{arm.name}"))
+            if self.averaged is not None:
+                load_weights(self.averaged, snapshot.part("average"))
+            if parts.scale is not None:
+                parts.scale.restore(snapshot.part("scale"))
+            if parts.scheduler is not None:
+                parts.scheduler.load_state_dict(state["scheduler"])
+            if self.guard is not None:
+                self.guard.restore(state["guard"])
+            self.streams.restore(snapshot.part("stream"))
+            self.step, self.step_factor = state["step"], state["step_factor"]
+        except (KeyError, TypeError) as error:
+            raise CheckpointError(f"the checkpoint lacks {error}: it was made with other settings") from error
+        self._last_good = self.snapshot().clone()
+
+    def _open_streams(self) -> None:
+        # Before the first snapshot, so that a checkpoint of update 0 holds them too.
+        for name in ("data", "chains"):
+            self.streams[name]
+
+    def _chain_scale(self, data: Tensor) -> Tensor | None:
+        scale = self.parts.scale.value() if self.parts.scale is not None else None
+        if self.step_factor == 1.0:
+            return scale
+        return self.step_factor * (scale if scale is not None else torch.ones((), dtype=data.dtype))
+
+    def _trouble(self, numbers: Metrics) -> str | None:
+        stopped = sum(value for name, value in numbers.items() if name.startswith("stopped/"))
+        if stopped:
+            return f"{int(stopped)} chains left the finite numbers"
+        if not all(bool(torch.isfinite(p).all()) for p in self.parts.energy.parameters()):
+            return "a weight is not finite"
+        watched = {k: v for k, v in numbers.items() if k.startswith(("d/", "r/")) or k == "loss"}
+        if self.guard is not None:
+            return self.guard.look(watched)
+        return Guard(GuardSettings()).look(watched)
+
+    def _roll_back(self, trouble: str) -> str:
+        at = self.step
+        if self.guard is None or self.guard.exhausted:
+            tried = 0 if self.guard is None else self.guard.rollbacks
+            raise DivergedError(
+                f"training diverged at update {at}: {trouble}; given up after {tried} rollbacks: "
+                "lower learning_rate or step_size, or raise num_steps"
+            )
+        settings, rollbacks = self.guard.settings, self.guard.rollbacks + 1
+        step_factor = self.step_factor
+        rates = [float(group["lr"]) for group in self.parts.optimizer.param_groups]
+        self.restore(self._last_good.clone())
+        self.guard.rollbacks = rollbacks
+        done = "nothing changed"
+        if settings.remedy == "learning_rate":
+            self._lower_learning_rate(settings.factor)
+            done = f"learning rate × {settings.factor:g} (was {rates[0]:.3g})"
+        elif settings.remedy == "step_size":
+            self.step_factor = step_factor * settings.factor
+            done = f"step size × {settings.factor:g}"
+        # A rollback that only repeats itself would diverge again: chains and data draw anew.
+        self.streams = Streams(self.streams.seed + 1_000_003 * rollbacks, self.streams.device)
+        self._open_streams()
+        self._last_good = self.snapshot().clone()
+        return (
+            f"update {at}: {trouble}; rolled back to update {self.step}, {done} "
+            f"(try {rollbacks} of {settings.tries})"
+        )
+
+    def _lower_learning_rate(self, factor: float) -> None:
+        for group in self.parts.optimizer.param_groups:
+            group["lr"] *= factor
+            if "initial_lr" in group:
+                group["initial_lr"] *= factor
+        if self.parts.scheduler is not None:
+            self.parts.scheduler.base_lrs = [rate * factor for rate in self.parts.scheduler.base_lrs]
+
+
+def _numbers(
+    arms: Sequence[Arm], runs: Sequence[ArmRun], infos: Sequence[ArmInfo], loss: float, learning_rate: float
+) -> dict[str, float]:
+    numbers = {"loss": loss, "learning_rate": learning_rate}
+    for arm, arm_run, info in zip(arms, runs, infos, strict=True):
+        numbers |= {
+            f"d/{arm.name}": info.d,
+            f"std/{arm.name}": info.std,
+            f"snr/{arm.name}": info.snr,
+            f"r/{arm.name}": arm_run.gradient_norm,
+            f"step_size/{arm.name}": arm_run.step_size,
+            f"acceptance/{arm.name}": arm_run.acceptance,
+            f"stopped/{arm.name}": float(arm_run.num_stopped),
+        }
+    return numbers
+
+
+@contextmanager
+def _ctrl_c() -> Iterator[Callable[[], bool]]:
+    """Turns the first Ctrl-C into a flag that is read between updates; a second one interrupts at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    pressed = False
+    old = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        pressed = True
+        signal.signal(signal.SIGINT, old)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, old)
