@@ -1,1 +1,49 @@
-"""burnin: train, sample and judge energy-based models."""
+"""burnin: train, sample and judge energy-based models.
+
+An EBM gives each input an energy E(x), low where data is, and so a density p(x) ∝ exp(-E(x)/T).
+Importing burnin loads no plotting, no command line and no scikit-learn.
+"""
+
+from burnin.core import (
+    BurninError,
+    ChainState,
+    CheckpointError,
+    DivergedError,
+    Energy,
+    InputError,
+    Outcome,
+    Sampler,
+    StepInfo,
+    energy_and_gradient,
+    evaluate,
+)
+from burnin.rng import Streams
+from burnin.samplers import HMC, MALA, Annealed, Knots, Langevin, TargetAcceptance, run
+from burnin.starts import Bank, FromData, FromNoise
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "HMC",
+    "MALA",
+    "Annealed",
+    "Bank",
+    "BurninError",
+    "ChainState",
+    "CheckpointError",
+    "DivergedError",
+    "Energy",
+    "FromData",
+    "FromNoise",
+    "InputError",
+    "Knots",
+    "Langevin",
+    "Outcome",
+    "Sampler",
+    "StepInfo",
+    "Streams",
+    "TargetAcceptance",
+    "energy_and_gradient",
+    "evaluate",
+    "run",
+]

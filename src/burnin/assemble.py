@@ -13,7 +13,7 @@ from burnin.config import Config, SamplerSettings, nearest, read_run_config
 from burnin.core import Density, InputError, Sampler, Start
 from burnin.data import load_table, make_density
 from burnin.energies import MLP, FourierFeatures, GaussianFactor, Standardised
-from burnin.evaluation.model import Model
+from burnin.evaluation.model import Chain, Model
 from burnin.rng import Streams
 from burnin.samplers import (
     HMC,
@@ -139,7 +139,13 @@ def build_arms(config: Config, dim: int, generator: torch.Generator) -> list[Arm
     noise = build_noise(config)
 
     def arm(name: str, start: Start, settings: SamplerSettings, weight: float) -> Arm:
-        return Arm(name, start, build_sampler(settings, temperature), settings.num_steps, weight)
+        if settings.num_chains is not None and settings.num_chains > config.run.batch_size:
+            raise InputError(
+                f"num_chains is {settings.num_chains} for a batch_size of {config.run.batch_size}; "
+                "an arm has at most as many chains as there are data points in a batch"
+            )
+        sampler = build_sampler(settings, temperature)
+        return Arm(name, start, sampler, settings.num_steps, weight, settings.num_chains)
 
     from_noise, plain = config.noise_sampler(), config.sampler
     if scheme.name == "data":
@@ -169,16 +175,15 @@ def load_model(folder: Path) -> Model:
 
 def model_of(trainer: Trainer, config: Config) -> Model:
     """The model of a trainer as it is now."""
-    from_noise = config.noise_sampler()
+    from_noise, temperature = config.noise_sampler(), config.model.temperature
     return Model(
         energy=trainer.model.eval().requires_grad_(False),
-        temperature=config.model.temperature,
+        temperature=temperature,
         data=build_data(config),
         noise=build_noise(config),
-        sampler=build_sampler(config.sampler, config.model.temperature),
-        num_steps=config.sampler.num_steps,
-        noise_sampler=build_sampler(from_noise, config.model.temperature),
-        noise_num_steps=from_noise.num_steps,
+        plain=Chain(build_sampler(config.sampler, temperature), config.sampler.num_steps),
+        annealed=Chain(build_sampler(from_noise, temperature), from_noise.num_steps),
+        trained_from_noise=config.scheme.name in ("noise", "hybrid"),
         scale=trainer.parts.scale.value() if trainer.parts.scale is not None else None,
         scheme=config.scheme.name,
         num_updates=trainer.step,

@@ -1,6 +1,7 @@
 """Recipes and run configurations: TOML in, checked settings out.
 
-A recipe is a short difference from the defaults below. An unknown key is an error that names the
+A recipe is a short difference from the defaults below, or from another recipe that its `base` names.
+An unknown key is an error that names the
 nearest known one. The complete configuration is written to a run's config.toml.
 """
 
@@ -28,7 +29,10 @@ class _Section(BaseModel):
 
 
 class RunSettings(_Section):
-    """How long, how large, from which seed."""
+    """How long, how large, from which seed; `threads` of torch, 0 for its own choice.
+
+    Small networks run fastest on one thread, and only the same number gives the same bits.
+    """
 
     seed: int = 0
     updates: int = 1000
@@ -36,6 +40,7 @@ class RunSettings(_Section):
     checkpoint_every: int = 500
     log_every: int = 1
     tensorboard: bool = True
+    threads: int = 1
 
 
 class DataSettings(_Section):
@@ -64,6 +69,7 @@ class SamplerSettings(_Section):
 
     kind: Literal["langevin", "mala", "hmc"] = "langevin"
     num_steps: int
+    num_chains: int | None = None
     step_size: float | KnotList
     displacement: float | None = None
     energy_norm: float | None = None
@@ -118,6 +124,18 @@ class GuardConfig(_Section):
     tries: int = 3
 
 
+class StudySettings(_Section):
+    """How a trained model is judged."""
+
+    samples: int = 5000
+    distance_sets: int = 12
+    long_chains: int = 1000
+    long_steps: int = 20_000
+    data_chains: int = 1000
+    data_steps: int = 10_000
+    grid_points: int = 321
+
+
 class Expectation(_Section):
     """A number that the recipe's table must show: a bound, or a multiple of another scheme's number."""
 
@@ -128,6 +146,15 @@ class Expectation(_Section):
     at_least_times: float | None = None
     of_scheme: str = "hybrid"
     claim: bool = False
+
+    def describe(self) -> str:
+        """The expectation in words."""
+        name = f"{self.scheme}'s {self.metric}"
+        if self.at_most is not None:
+            return f"{name} ≤ {self.at_most:g}"
+        if self.at_least is not None:
+            return f"{name} ≥ {self.at_least:g}"
+        return f"{name} ≥ {self.at_least_times:g} × {self.of_scheme}'s"
 
 
 class Config(_Section):
@@ -145,7 +172,7 @@ class Config(_Section):
     sampler_from_noise: dict[str, Any] = {}
     optimizer: OptimizerSettings = OptimizerSettings()
     guard: GuardConfig = GuardConfig()
-    study: dict[str, Any] = {}
+    study: StudySettings = StudySettings()
     expected: list[Expectation] = []
 
     def noise_sampler(self) -> SamplerSettings:
@@ -189,6 +216,20 @@ def read_run_config(folder: Path) -> Config:
 
 
 def _read(recipe: str) -> dict[str, Any]:
+    table = _read_one(recipe)
+    base = table.pop("base", None)
+    return table if base is None else _merged(_read(str(base)), table)
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _read_one(recipe: str) -> dict[str, Any]:
     if recipe.endswith(".toml"):
         path = Path(recipe)
         if not path.is_file():

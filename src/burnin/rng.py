@@ -59,6 +59,7 @@ class Streams:
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Puts every stream of `state` back to where it was; streams not in it start afresh."""
-        self._generators.clear()
+        # Streams that come back stay the objects they were: a holder of one follows.
+        self._generators = {name: value for name, value in self._generators.items() if name in state}
         for name, value in state.items():
             self[name].set_state(value.cpu())

@@ -26,7 +26,7 @@ class Standardised(nn.Module):
     def __init__(self, net: nn.Module, mean: Tensor, std: Tensor) -> None:
         super().__init__()
         if not bool((std > 0).all()):
-            constant = [int(i) for i in (std <= 0).nonzero().flatten()]
+            constant = [int(i) for i in (~(std > 0)).nonzero().flatten()]
             raise InputError(f"dimensions {constant} are constant (no variance); leave them out")
         self.net = net
         self.register_buffer("mean", mean.clone())

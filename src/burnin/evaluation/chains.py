@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor
 
 from burnin.core import ChainState
-from burnin.evaluation.model import Model
+from burnin.evaluation.model import Chain, Model
 from burnin.samplers import RunResult, run
 from burnin.samplers.run import Progress
 from burnin.starts import FromNoise
@@ -15,52 +16,82 @@ from burnin.starts import FromNoise
 TRACE_POINTS = 200
 
 
+@dataclass(frozen=True)
+class Sampled:
+    """Chains of a model and how they moved, so that they can go on."""
+
+    chain: Chain
+    result: RunResult
+
+    @property
+    def position(self) -> Tensor:
+        """Where they are, (n, dim)."""
+        return self.result.state.position
+
+
 def from_noise(
     model: Model,
     n: int,
     generator: torch.Generator,
     *,
+    chain: Chain | None = None,
     noise: FromNoise | None = None,
     progress: Progress | None = None,
-) -> RunResult:
+) -> Sampled:
     """Short-run samples: n chains from noise, with the sampler and the number of steps of training.
 
     Arguments:
         model: the model.
         n: number of chains.
         generator: their stream.
+        chain: another sampler than the model's own.
         noise: another noise than the one of training.
         progress: see `burnin.samplers.run`.
     """
+    chain = chain or model.own
     start = (noise or model.noise).sample((n, model.data.dim), generator)
-    state = model.noise_sampler.init(model.energy, start, scale=model.scale)
-    return run(
-        model.noise_sampler,
-        model.energy,
-        state,
-        num_steps=model.noise_num_steps,
-        generator=generator,
-        trace_points=TRACE_POINTS,
-        progress=progress,
-    )
+    state = chain.sampler.init(model.energy, start, scale=model.scale)
+    return _run(model, chain, state, chain.num_steps, generator, progress)
+
+
+def from_data(
+    model: Model, n: int, num_steps: int, generator: torch.Generator, *, progress: Progress | None = None
+) -> Sampled:
+    """n chains that start at fresh data and take `num_steps` plain steps."""
+    start = model.data.sample(n, generator)
+    state = model.plain.sampler.init(model.energy, start, scale=model.scale)
+    return _run(model, model.plain, state, num_steps, generator, progress)
 
 
 def go_on(
     model: Model,
-    result: RunResult,
+    sampled: Sampled,
     num_steps: int,
     generator: torch.Generator,
     *,
     chains: int | None = None,
     progress: Progress | None = None,
-) -> RunResult:
-    """Long-run samples: takes the (first `chains`) chains of `from_noise` `num_steps` further, at T.
+) -> Sampled:
+    """Long-run samples: takes the (first `chains`) chains `num_steps` further by their own sampler.
 
-    The sampler is that of the chains so far; by now its heat is 1 and a scheduled step is at its last.
+    By then an annealed chain has cooled down to T, and a scheduled step size is at its last value.
     """
-    state = result.state if chains is None else _first(result.state, chains)
-    return run(
-        model.noise_sampler,
+    state = sampled.result.state
+    if chains is not None:
+        state = _first(state, chains)
+    return _run(model, sampled.chain, state, num_steps, generator, progress)
+
+
+def _run(
+    model: Model,
+    chain: Chain,
+    state: ChainState,
+    num_steps: int,
+    generator: torch.Generator,
+    progress: Progress | None,
+) -> Sampled:
+    result = run(
+        chain.sampler,
         model.energy,
         state,
         num_steps=num_steps,
@@ -68,22 +99,7 @@ def go_on(
         trace_points=TRACE_POINTS,
         progress=progress,
     )
-
-
-def from_data(
-    model: Model, n: int, num_steps: int, generator: torch.Generator, *, progress: Progress | None = None
-) -> RunResult:
-    """n chains that start at fresh data and take `num_steps` plain steps."""
-    state = model.sampler.init(model.energy, model.data.sample(n, generator), scale=model.scale)
-    return run(
-        model.sampler,
-        model.energy,
-        state,
-        num_steps=num_steps,
-        generator=generator,
-        trace_points=TRACE_POINTS,
-        progress=progress,
-    )
+    return Sampled(chain, result)
 
 
 def _first(state: ChainState, n: int) -> ChainState:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from burnin.core import Density, KnownDensity, Sampler
+from burnin.data import Table
 from burnin.starts import FromNoise
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A sampler and how many steps it takes."""
+
+    sampler: Sampler
+    num_steps: int
 
 
 @dataclass(frozen=True)
@@ -19,8 +28,9 @@ class Model:
         temperature: T.
         data: what it was trained on.
         noise: what its chains start from.
-        sampler: the chains from data, as in training, and their length `num_steps`.
-        noise_sampler: the chains from noise, as in training, and their length `noise_num_steps`.
+        plain: the sampler of chains from data and from a bank, and how many steps they take in training.
+        annealed: likewise of chains from noise (a plain one, where the configuration has no heat).
+        trained_from_noise: whether training itself started chains from noise, with `annealed`.
         scale: per-dimension step, where it was fitted.
         scheme: how it was trained.
         num_updates: for how long.
@@ -30,13 +40,24 @@ class Model:
     temperature: float
     data: Density
     noise: FromNoise
-    sampler: Sampler
-    num_steps: int
-    noise_sampler: Sampler
-    noise_num_steps: int
+    plain: Chain
+    annealed: Chain
+    trained_from_noise: bool
     scale: Tensor | None
     scheme: str
     num_updates: int
+
+    @property
+    def own(self) -> Chain:
+        """The chain that generates from noise at test time: the one that the model was trained with."""
+        return self.annealed if self.trained_from_noise else self.plain
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """A name for each dimension: the table's own, or x1, x2, …"""
+        if isinstance(self.data, Table):
+            return tuple(self.data.columns)
+        return tuple(f"x{i + 1}" for i in range(self.data.dim))
 
     @property
     def truth(self) -> KnownDensity | None:

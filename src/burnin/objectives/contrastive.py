@@ -32,7 +32,7 @@ class ArmInfo(NamedTuple):
         d: ⟨E(x)⟩ - ⟨E(x̂)⟩, equation 7: a gradient with respect to the energy's magnitude, not a loss.
         std: standard deviation over the batch of the paired differences E(xₙ) - E(x̂ₙ); of the
             unpaired ones, sqrt(var E(x) + var E(x̂)), when there are more or fewer negatives than data.
-        snr: d / std (section 4.2.3), 0 where both vanish.
+        snr: d / std (section 4.2.3), 0 where std vanishes.
     """
 
     d: float
@@ -76,4 +76,4 @@ def _describe(positive: Tensor, negative: Tensor, d: float) -> ArmInfo:
     else:
         variance = positive.var(correction=0).item() + negative.var(correction=0).item()
     std = variance**0.5
-    return ArmInfo(d, std, d / std if std > 0 else 0.0)
+    return ArmInfo(d, std, 0.0 if std == 0 else d / std)

@@ -78,6 +78,7 @@ def draw_energy_traces(axes: Axes, traces: Mapping[str, Trace], data_energy: flo
     if data_energy is not None:
         axes.axhline(data_energy, color="0.4", linestyle=":", label="data")
     axes.set_xscale("log")
+    axes.set_yscale("symlog", linthresh=10.0)
     axes.set_xlabel("step")
     axes.set_ylabel("mean energy / T")
     axes.legend(frameon=False, fontsize=8)

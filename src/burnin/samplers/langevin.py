@@ -98,6 +98,7 @@ class Langevin:
             alive=alive,
             iteration=state.iteration + 1,
         )
+        norm = torch.where(alive, norm, flat_norm(state.gradient))
         return new, StepInfo(alive.to(value.dtype), norm, (state.alive & ~alive).sum())
 
 
@@ -114,7 +115,8 @@ def start_state(
     else:
         first = float(step_size)
     if scale is None:
-        scale = torch.ones((), dtype=position.dtype, device=position.device)
+        scale = torch.ones(())
+    scale = scale.to(position)  # a scale of higher precision would change the chains' own type
     return ChainState(
         position.detach(), value, gradient, first, scale, alive, log_weight=torch.zeros_like(value)
     )

@@ -84,8 +84,9 @@ def metropolis(
     moved = per_chain(accept, proposal)
     gradient = torch.where(moved, gradient, state.gradient)
     step_size = state.step_size
-    if adaptation is not None:
-        step_size = adaptation.next_step(step_size, acceptance.mean().item(), state.iteration)
+    if adaptation is not None and bool(state.alive.any()):
+        living = acceptance[state.alive]  # stopped chains accept nothing and would drag the step to 0
+        step_size = adaptation.next_step(step_size, living.mean().item(), state.iteration)
     new = replace(
         state,
         position=torch.where(moved, proposal, state.position),

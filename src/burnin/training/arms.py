@@ -22,6 +22,7 @@ class Arm:
         sampler: how they move.
         num_steps: how many steps they take in each update.
         weight: its weight in the contrast.
+        num_chains: how many chains; None for as many as there are data points in the batch.
     """
 
     name: str
@@ -29,8 +30,11 @@ class Arm:
     sampler: Sampler
     num_steps: int
     weight: float = 1.0
+    num_chains: int | None = None
 
     def __post_init__(self) -> None:
+        if self.num_chains is not None and self.num_chains < 1:
+            raise InputError(f"arm {self.name!r} has num_chains {self.num_chains}; it must be at least 1")
         if self.num_steps < 0:
             raise InputError(f"arm {self.name!r} has num_steps {self.num_steps}; it must not be negative")
 
@@ -51,7 +55,7 @@ def run_arms(
     arms: Sequence[Arm], energy: Energy, data: Tensor, scale: Tensor | None, generator: torch.Generator
 ) -> list[ArmRun]:
     """Runs every arm's chains from its own start; arms that share an independent sampler run as one batch."""
-    drawn = [arm.start.draw(data, generator) for arm in arms]
+    drawn = [arm.start.draw(data[: arm.num_chains], generator) for arm in arms]
     runs: dict[int, ArmRun] = {}
     for group in _groups(arms):
         sampler, num_steps = arms[group[0]].sampler, arms[group[0]].num_steps

@@ -53,7 +53,7 @@ class MetricsLog:
     off, so that a resumed log equals that of a run that was never stopped.
     """
 
-    def __init__(self, folder: RunFolder, step: int, *, tensorboard: bool = True) -> None:
+    def __init__(self, folder: RunFolder, step: int, *, tensorboard: bool) -> None:
         self._path = folder.metrics_path
         if self._path.exists():
             _cut_after(self._path, step)

@@ -122,6 +122,7 @@ class Trainer:
         folder: RunFolder | None = None,
         checkpoint_every: int = 500,
         log_every: int = 1,
+        tensorboard: bool = False,
         on_update: Callable[[int, Metrics], None] | None = None,
         on_event: Callable[[str], None] | None = None,
     ) -> Outcome:
@@ -130,7 +131,7 @@ class Trainer:
         Raises:
             DivergedError: when the guard has used up its tries, or there is no guard.
         """
-        log = MetricsLog(folder, self.step) if folder is not None else None
+        log = MetricsLog(folder, self.step, tensorboard=tensorboard) if folder is not None else None
         before = time.perf_counter()
         if folder is not None and self.step == 0:
             save_checkpoint(folder.path, 0, self.snapshot())

@@ -1,0 +1,250 @@
+"""The command line: train, sample, report, reproduce, recipes, demo."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from burnin.config import Config, load_config, read_run_config, recipe_names
+from burnin.core import BurninError, InputError, Outcome
+from burnin.terminal import make_console, stages_bar, studies_bar, training_bar
+
+app = typer.Typer(
+    help="Train, sample and judge energy-based models.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+Set = Annotated[
+    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated.")
+]
+INTERRUPTED = 130
+
+
+@app.command(epilog="Example: burnin train rings --set scheme.name=noise --out runs/noise")
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name (see `burnin recipes`) or a .toml file.")],
+    changes: Set = [],  # noqa: B006  (typer copies it)
+    out: Annotated[Path | None, typer.Option(help="The run's folder; runs/RECIPE by default.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+) -> None:
+    """Train a model by a recipe."""
+    console = make_console()
+    config = load_config(recipe, changes)
+    folder = out or Path("runs") / Path(recipe).stem
+    finish(console, folder, run_training(console, folder, config, resume=resume, label=config.title))
+    console.print(f"trained: {folder}. Next: burnin report {folder}")
+
+
+@app.command(epilog="Example: burnin sample runs/rings -n 1000 -o samples.csv")
+def sample(
+    run: Annotated[Path, typer.Argument(help="A run's folder.")],
+    number: Annotated[int, typer.Option("-n", help="How many samples.")] = 1000,
+    output: Annotated[Path, typer.Option("-o", help="Where to: .npy or .csv.")] = Path("samples.npy"),
+    seed: Annotated[int, typer.Option(help="Seed of the chains.")] = 0,
+    steps: Annotated[int, typer.Option(help="Further steps after the chain's own number.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+) -> None:
+    """Draw samples from a trained model, by chains that start at noise."""
+    import numpy as np
+
+    from burnin.assemble import load_model
+    from burnin.evaluation import chains
+    from burnin.rng import Streams
+
+    console = make_console()
+    if output.suffix not in (".npy", ".csv"):
+        raise InputError(f"the output {output} must end in .npy or .csv")
+    if output.exists() and not force:
+        raise InputError(f"{output} exists; choose another -o, or add --force to write over it")
+    if number < 1 or steps < 0:
+        raise InputError(f"-n is {number} and --steps {steps}; they must be at least 1 and 0")
+    use_threads(read_run_config(run))
+    model = load_model(run)
+    stream = Streams(seed)["sample"]
+    with stages_bar(console) as report:
+        length = model.own.num_steps
+        sampled = chains.from_noise(
+            model, number, stream, progress=lambda done, *_: report("chains", done, length)
+        )
+        if steps:
+            sampled = chains.go_on(
+                model, sampled, steps, stream, progress=lambda done, *_: report("further", done, steps)
+            )
+    values = sampled.position.numpy()
+    if output.suffix == ".npy":
+        np.save(output, values)
+    else:
+        np.savetxt(output, values, delimiter=",", header=",".join(model.columns), comments="", fmt="%.9g")
+    if sampled.result.outcome is not Outcome.OK:
+        console.print(f"warning: {sampled.result.outcome.message}")
+    console.print(f"{number} samples in {output}")
+
+
+@app.command(epilog="Example: burnin report runs/rings")
+def report(
+    run: Annotated[Path, typer.Argument(help="A run's folder.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
+) -> None:
+    """Judge a trained model: report.html and report.png in its folder, three lines of verdict."""
+    console = make_console()
+    lines, numbers = write_run_report(console, run)
+    if as_json:
+        print(json.dumps({"verdict": lines, "numbers": numbers}, ensure_ascii=False))
+    else:
+        print("\n".join(lines))
+    console.print(f"report: {run / 'report.html'}")
+
+
+@app.command(epilog="Example: burnin reproduce rings --quick --json rings.json")
+def reproduce(
+    name: Annotated[str, typer.Argument(help="The experiment; `rings` is the hybrid paper's Fig. 2.")],
+    quick: Annotated[bool, typer.Option("--quick", help="A small variant: minutes, not hours.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Where rows, table and figure go.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the table here.")] = None,
+    changes: Set = [],  # noqa: B006
+    schemes: Annotated[str, typer.Option(help="Which rows, separated by commas.")] = "",
+    jobs: Annotated[int, typer.Option(help="Processes at a time.")] = 2,
+) -> None:
+    """Reproduce a paper's experiment: rows that resume, a table, a figure, and whether it is as expected."""
+    from burnin.config import SCHEMES, nearest
+    from burnin.studies import rings
+    from burnin.studies.table import write_json
+
+    console = make_console()
+    if name != "rings":
+        raise InputError(f"there is no experiment {name!r}{nearest(name, ['rings'])}; known: rings")
+    chosen = [part.strip() for part in schemes.split(",") if part.strip()] or list(SCHEMES)
+    for scheme in chosen:
+        if scheme not in SCHEMES:
+            raise InputError(f"there is no scheme {scheme!r}{nearest(scheme, SCHEMES)}")
+    folder = out or Path("runs") / ("reproduce-rings-quick" if quick else "reproduce-rings")
+    with studies_bar(console) as status:
+        table, checks = rings.reproduce(
+            folder, quick=quick, changes=changes, schemes=chosen, jobs=jobs, status=status
+        )
+    if json_file is not None:
+        write_json(json_file, table)
+    print((folder / "table.md").read_text(encoding="utf-8"))
+    for check in checks:
+        mark = "as expected" if check.holds else "NOT so (the paper's claim)" if check.claim else "MISSED"
+        print(f"{check.text}: {mark}")
+    console.print(f"table: {folder / 'table.md'}, figure: {folder / 'figure.png'}")
+    if any(not check.holds and not check.claim for check in checks):
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example: burnin recipes")
+def recipes(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
+    """List the recipes: what each does, what it costs, what it is expected to show."""
+    listed = {name: load_config(name) for name in recipe_names()}
+    if as_json:
+        content = {
+            name: {
+                "title": config.title,
+                "about": config.about,
+                "cost": config.cost,
+                "expected": [e.model_dump(exclude_none=True) for e in config.expected],
+            }
+            for name, config in listed.items()
+        }
+        print(json.dumps(content, ensure_ascii=False))
+        return
+    for name, config in listed.items():
+        print(f"{name}: {config.title}\n    {config.about}\n    cost: {config.cost}")
+        for expected in config.expected:
+            print(f"    expects {expected.describe()}")
+
+
+@app.command(epilog="Example: burnin demo")
+def demo(
+    out: Annotated[Path, typer.Option(help="The demo's folder.")] = Path("runs/demo"),
+    changes: Set = [],  # noqa: B006
+) -> None:
+    """Train the hybrid scheme on the 10-D rings for about three minutes and judge it."""
+    console = make_console()
+    config = load_config("demo", changes)
+    resume = (out / "config.toml").exists()
+    if resume and read_run_config(out) != config:
+        raise InputError(f"{out} holds a run with other settings; choose another --out")
+    console.print(f"{config.title}: {config.about}")
+    finish(console, out, run_training(console, out, config, resume=resume, label="training"))
+    lines, _ = write_run_report(console, out)
+    print("\n".join(lines))
+    console.print(f"report: {out / 'report.html'}, picture: {out / 'report.png'}")
+
+
+def run_training(console: Console, folder: Path, config: Config, *, resume: bool, label: str) -> Outcome:
+    """Trains with a progress bar."""
+    from burnin.runs import train_in
+
+    use_threads(config)
+    with training_bar(console, label, config.run.updates) as update:
+        return train_in(
+            folder,
+            config,
+            resume=resume,
+            on_update=update,
+            on_event=lambda text: console.print(f"guard: {text}"),
+        )
+
+
+def use_threads(config: Config) -> None:
+    """Sets torch's threads for this program, as the configuration says."""
+    import torch
+
+    if config.run.threads > 0:
+        torch.set_num_threads(config.run.threads)
+
+
+def finish(console: Console, folder: Path, outcome: Outcome) -> None:
+    """Ends the program when training was interrupted."""
+    if outcome is Outcome.INTERRUPTED:
+        console.print(f"{outcome.message} ({folder})")
+        raise typer.Exit(INTERRUPTED)
+
+
+def write_run_report(console: Console, folder: Path) -> tuple[list[str], dict[str, str]]:
+    """Judges a run and writes its report; returns the verdict's lines and the numbers."""
+    from burnin.config import dump_config
+    from burnin.report.summary import build_page, write_report
+    from burnin.runs import assess_run, fresh_data
+    from burnin.training import read_metrics
+
+    config = read_run_config(folder)
+    use_threads(config)
+    with stages_bar(console) as status:
+        model, result = assess_run(folder, status)
+    page = build_page(
+        model,
+        result,
+        fresh_data(model, config),
+        list(read_metrics(folder / "metrics.jsonl")),
+        dump_config(config),
+        config.title,
+    )
+    write_report(page, folder)
+    return list(page.verdict), {name: value for name, value, _ in page.numbers}
+
+
+def main() -> None:
+    """Runs the program: bad input ends in one line on stderr and exit code 2, divergence in 3."""
+    try:
+        app()
+    except BurninError as error:
+        print(f"burnin: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("burnin: interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

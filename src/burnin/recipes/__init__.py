@@ -1,0 +1,1 @@
+"""Recipes: TOML, one for each experiment, with what it costs and what it is expected to show."""

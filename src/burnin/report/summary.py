@@ -1,0 +1,150 @@
+"""The report of one run: its overview picture, its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+
+from burnin.core import evaluate
+from burnin.data import Rings
+from burnin.evaluation import count_rings
+from burnin.evaluation.assess import Assessment
+from burnin.evaluation.chains import Sampled
+from burnin.evaluation.model import Model
+from burnin.report import figures
+from burnin.report.page import Page, Picture
+from burnin.samplers import Trace
+
+SHOWN = 4000
+
+
+def overview_figure(model: Model, result: Assessment, data: torch.Tensor) -> Figure:
+    """True density, model density, samples from noise, energy along the chains: what decides, at a glance.
+
+    Where the density cannot be drawn, the data and histograms of energies take its place.
+    """
+    figure = Figure(figsize=(13, 3.6), layout="constrained")
+    first, second, third, fourth = figure.subplots(1, 4)
+    samples = result.samples.position
+    if result.grid is not None and result.log_truth is not None and result.log_model is not None:
+        half, truth = result.grid.half_width, result.log_truth.exp()
+        top = float(truth.max())
+        figures.draw_density(first, truth, result.grid, top)
+        figures.draw_density(second, result.log_model.exp(), result.grid, top)
+        first.set_title("true density")
+        second.set_title(f"model density, KL {result.density_kl:.3g} nats")
+        figures.draw_scatter(third, samples[:SHOWN], half)
+    else:
+        half = 1.15 * data[:, :2].abs().max().item()
+        figures.draw_scatter(first, data[:SHOWN], half)
+        first.set_title("data, first two coordinates")
+        _draw_energies(second, model, result, data)
+        figures.draw_scatter(third, samples[:SHOWN], half)
+    third.set_title(f"samples from noise, {result.sample_distance(model):.3g} × chance")
+    t = model.temperature
+    traces = {
+        "from noise": _scaled(_joined(result.samples, result.long_sampled), t),
+        "from data": _scaled(result.data_sampled.result.trace, t),
+    }
+    figures.draw_energy_traces(fourth, traces, result.data_energy / t)
+    fourth.set_title("energy along chains")
+    for axes in (first, second, third, fourth):
+        axes.title.set_fontsize(10)
+    return figure
+
+
+def build_page(
+    model: Model,
+    result: Assessment,
+    data: torch.Tensor,
+    metrics: Sequence[Mapping[str, Any]],
+    config_text: str,
+    title: str,
+) -> Page:
+    """Everything a reader of the run wants to know, on one page."""
+    pictures = [
+        Picture(
+            "What was learned",
+            "Density and samples should look alike, and both like the data. The energy along the chains "
+            "should settle, at the level of the data, wherever they started.",
+            overview_figure(model, result, data),
+        )
+    ]
+    if any("loss" in row for row in metrics):
+        pictures.append(
+            Picture(
+                "Training",
+                "d is the difference of mean energies of data and negatives, in units of T. It is the "
+                "gradient of the loss with respect to the energy's magnitude: it falls and rises around 0.",
+                figures.training_figure(metrics, model.temperature),
+            )
+        )
+    return Page(
+        title=title,
+        subtitle=f"scheme {model.scheme}, {model.num_updates:,} updates, temperature {model.temperature:g}",
+        verdict=result.verdict.lines,
+        numbers=_numbers(model, result),
+        pictures=pictures,
+        events=[str(row["event"]) for row in metrics if "event" in row],
+        config=config_text,
+    )
+
+
+def write_report(page: Page, folder: Path) -> Path:
+    """Writes report.html and report.png (the overview) into the run's folder."""
+    figures.save(page.pictures[0].figure, folder / "report.png")
+    page.write(folder / "report.html")
+    return folder / "report.html"
+
+
+def _numbers(model: Model, result: Assessment) -> list[tuple[str, str, str]]:
+    unit = (
+        "energy distance to fresh data, in units of the 95th percentile between two data sets (1 is perfect)"
+    )
+    rows = [
+        ("sample distance", f"{result.sample_distance(model):.3g}", f"short chains from noise: {unit}"),
+        ("… plain chain", f"{result.plain:.3g}", "from noise, at T throughout"),
+        ("… annealed chain", f"{result.annealed:.3g}", "from noise, as configured for chains from noise"),
+        ("… matched noise", f"{result.matched:.3g}", "from noise with the data's mean and variances"),
+        ("long-run distance", f"{result.long_run:.3g}", "the same chains, much later"),
+        ("data-run distance", f"{result.data_run:.3g}", "chains that started at data, much later"),
+    ]
+    if result.density_kl is not None:
+        rows.append(
+            ("density KL", f"{result.density_kl:.4g} nats", "KL(true ‖ model) on the grid of the picture")
+        )
+    if isinstance(model.data, Rings) and model.data.dim == 10:
+        counts = count_rings(result.samples.position, model.data.radii)
+        shares = " / ".join(f"{share:.3f}" for share in counts.shares)
+        rows.append(("ring shares", shares, "of samples from noise, within 0.35 of each ring"))
+        rows.append(("off the manifold", f"{counts.off_manifold:.3f}", "share of samples on no ring"))
+    return rows
+
+
+def _draw_energies(axes: Any, model: Model, result: Assessment, data: torch.Tensor) -> None:
+    for name, x in {"data": data, "samples": result.samples.position}.items():
+        with torch.no_grad():
+            values = evaluate(model.energy, x) / model.temperature
+        axes.hist(values.numpy(), bins=60, density=True, alpha=0.5, label=name)
+    axes.set_title("energies / T")
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _joined(first: Sampled, later: Sampled) -> Trace:
+    a, b = first.result.trace, later.result.trace
+    return Trace(
+        a.iteration + b.iteration,
+        a.energy + b.energy,
+        a.gradient_norm + b.gradient_norm,
+        a.acceptance + b.acceptance,
+        a.step_size + b.step_size,
+    )
+
+
+def _scaled(trace: Trace, temperature: float) -> Trace:
+    return replace(trace, energy=[value / temperature for value in trace.energy])

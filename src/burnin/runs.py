@@ -1,0 +1,78 @@
+"""Training and judging a run in its folder: what the command line and the studies share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from burnin.assemble import build_trainer, load_model
+from burnin.config import Config, dump_config, read_run_config
+from burnin.core import InputError, Outcome
+from burnin.evaluation.assess import Assessment, Effort, Report, Units, assess
+from burnin.evaluation.model import Model
+from burnin.rng import Streams
+from burnin.training import RunFolder, Trainer, load_checkpoint
+from burnin.training.trainer import Metrics
+
+
+def train_in(
+    path: Path,
+    config: Config | None,
+    *,
+    resume: bool,
+    on_start: Callable[[Trainer, Config], None] | None = None,
+    on_update: Callable[[int, Metrics], None] | None = None,
+    on_event: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Trains by `config` in a new folder, or goes on with the run that the folder holds.
+
+    Everything that can be wrong with the input is found before the folder is made.
+    """
+    if resume:
+        folder = RunFolder(path, resume=True)
+        held = read_run_config(path)
+        if config is not None and config != held:
+            raise InputError(
+                f"{path} holds a run with other settings; resume it without --set, or choose another --out"
+            )
+        config = held
+        trainer = build_trainer(config)
+        trainer.restore(load_checkpoint(path))
+    else:
+        if config is None:
+            raise InputError("a new run needs a recipe")
+        trainer = build_trainer(config)
+        folder = RunFolder(path)
+        folder.config_path.write_text(dump_config(config), encoding="utf-8")
+    if on_start is not None:
+        on_start(trainer, config)
+    return trainer.train(
+        config.run.updates,
+        folder=folder,
+        checkpoint_every=config.run.checkpoint_every,
+        log_every=config.run.log_every,
+        tensorboard=config.run.tensorboard,
+        on_update=on_update,
+        on_event=on_event,
+    )
+
+
+def effort_of(config: Config) -> Effort:
+    """How much the configuration wants spent on judging a model."""
+    return Effort(**config.study.model_dump())
+
+
+def assess_run(path: Path, report: Report, *, units: Units | None = None) -> tuple[Model, Assessment]:
+    """Loads the model of a run's folder and judges it, with streams of the run's own seed."""
+    config = read_run_config(path)
+    model, effort, streams = load_model(path), effort_of(config), Streams(config.run.seed)
+    if units is None:
+        units = Units.fit(model, effort, streams, report)
+    return model, assess(model, effort, units, streams, report)
+
+
+def fresh_data(model: Model, config: Config, n: int = 4000) -> torch.Tensor:
+    """Fresh data to draw in pictures."""
+    return model.data.sample(n, Streams(config.run.seed)["pictures"])

@@ -1,0 +1,1 @@
+"""Reproductions of the papers' experiments: rows that resume, a table, a figure, a check."""

@@ -1,0 +1,89 @@
+"""Tables of measured numbers, and whether they are as a recipe expects."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from burnin.config import Expectation
+
+Rows = Mapping[str, Mapping[str, Any]]
+"""Measured numbers by scheme and metric."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One expectation held against the table."""
+
+    text: str
+    holds: bool
+    claim: bool
+
+
+def check_expectations(expectations: Sequence[Expectation], rows: Rows) -> list[Check]:
+    """Holds every expectation whose schemes are in the table against its number.
+
+    Example:
+        >>> bound = Expectation(scheme="hybrid", metric="density_kl", at_most=0.3)
+        >>> check_expectations([bound], {"hybrid": {"density_kl": 0.02}})[0]
+        Check(text='hybrid density_kl = 0.02, expected ≤ 0.3', holds=True, claim=False)
+    """
+    checks = []
+    for expected in expectations:
+        if expected.scheme not in rows:
+            continue
+        value = float(rows[expected.scheme][expected.metric])
+        name = f"{expected.scheme} {expected.metric} = {value:.4g}"
+        if expected.at_most is not None:
+            checks.append(
+                Check(f"{name}, expected ≤ {expected.at_most:g}", value <= expected.at_most, expected.claim)
+            )
+        if expected.at_least is not None:
+            checks.append(
+                Check(f"{name}, expected ≥ {expected.at_least:g}", value >= expected.at_least, expected.claim)
+            )
+        if expected.at_least_times is not None and expected.of_scheme in rows:
+            other = float(rows[expected.of_scheme][expected.metric])
+            ratio = value / other if other > 0 else math.inf
+            wanted = f"expected ≥ {expected.at_least_times:g} ×"
+            checks.append(
+                Check(
+                    f"{name} is {ratio:.3g} × {expected.of_scheme}'s, {wanted}",
+                    ratio >= expected.at_least_times,
+                    expected.claim,
+                )
+            )
+    return checks
+
+
+def markdown_table(rows: Rows, metrics: Sequence[str]) -> str:
+    """Metrics down, schemes across."""
+    schemes = list(rows)
+    lines = ["| | " + " | ".join(schemes) + " |", "|---" * (len(schemes) + 1) + "|"]
+    for metric in metrics:
+        cells = [format_value(rows[scheme].get(metric)) for scheme in schemes]
+        lines.append(f"| {metric} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def format_value(value: Any) -> str:
+    """Three significant digits; lists with slashes."""
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return " / ".join(f"{v:.2f}" for v in value)
+    if isinstance(value, float):
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return str(value)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes JSON under a temporary name and renames it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.replace(path)

@@ -1,0 +1,89 @@
+"""Progress bars and tables for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+Report = Callable[[str, int, int], None]
+OnUpdate = Callable[[int, Mapping[str, float]], None]
+
+
+def make_console(*, stderr: bool = True) -> Console:
+    """Progress and messages go to stderr, so that stdout stays clean for what a program may read."""
+    return Console(stderr=stderr, highlight=False)
+
+
+def make_progress(console: Console) -> Progress:
+    """A bar with counts, times and a line of live numbers."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=28),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[numbers]}"),
+        console=console,
+        refresh_per_second=4,
+    )
+
+
+@contextmanager
+def training_bar(console: Console, label: str, total: int) -> Iterator[OnUpdate]:
+    """A bar for training that shows d, r and the step size of each arm."""
+    with make_progress(console) as progress:
+        task = progress.add_task(label, total=total, numbers="")
+
+        def update(step: int, numbers: Mapping[str, float]) -> None:
+            progress.update(task, completed=step, numbers=live_numbers(numbers))
+
+        yield update
+
+
+@contextmanager
+def stages_bar(console: Console) -> Iterator[Report]:
+    """A bar that starts anew for each stage of a judgement."""
+    with make_progress(console) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def report(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=total, numbers="")
+            progress.update(tasks[what], completed=done, total=total)
+
+        yield report
+
+
+@contextmanager
+def studies_bar(console: Console) -> Iterator[Callable[[str, str, int, int], None]]:
+    """A bar for each row of a study."""
+    with make_progress(console) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def status(row: str, what: str, done: int, total: int) -> None:
+            if row not in tasks:
+                tasks[row] = progress.add_task(row, total=total, numbers="")
+            progress.update(tasks[row], description=f"{row}: {what}", completed=done, total=total)
+
+        yield status
+
+
+def live_numbers(numbers: Mapping[str, float]) -> str:
+    """d, r and step size of each arm in one short line."""
+    arms = [key.removeprefix("d/") for key in numbers if key.startswith("d/")]
+    shown = (("d", "d", "+.3f"), ("r", "r", ".3g"), ("step", "step_size", ".3g"))
+    return "  ".join(
+        f"{arm}: " + " ".join(f"{short} {numbers[f'{key}/{arm}']:{form}}" for short, key, form in shown)
+        for arm in arms
+    )
