@@ -108,7 +108,12 @@ def build_trainer(config: Config) -> Trainer:
     temperature = config.model.temperature
     scale = None
     if config.sampler.scale == "fisher":
-        scale = FisherScale(std.square() / temperature, temperature, config.sampler.scale_decay)
+        scale = FisherScale(
+            std.square() / temperature,
+            temperature,
+            decay=config.sampler.scale_decay,
+            floor=config.sampler.scale_floor,
+        )
     optimizer = _build_optimizer(config, energy)
     scheduler = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
@@ -128,6 +133,7 @@ def build_trainer(config: Config) -> Trainer:
         scheduler=scheduler,
         scale=scale,
         average=config.model.average,
+        clip_norm=config.optimizer.clip_norm,
         guard=guard,
     )
     return Trainer(parts, batch_size=config.run.batch_size, streams=streams)
@@ -154,6 +160,11 @@ def build_arms(config: Config, dim: int, generator: torch.Generator) -> list[Arm
         return [arm("noise", noise, from_noise, 1.0)]
     if scheme.name == "hybrid":
         return [arm("noise", noise, from_noise, 1.0), arm("data", FromData(), plain, scheme.lam)]
+    if config.run.batch_size > scheme.bank_size:
+        raise InputError(
+            f"scheme.bank_size is {scheme.bank_size} for a batch_size of {config.run.batch_size}; "
+            "a bank has at least as many chains as a batch"
+        )
     refresh = scheme.refresh if scheme.name == "refresh" else 0.0
     bank = Bank(scheme.bank_size, (dim,), noise, generator, refresh=refresh)
     return [arm("bank", bank, plain, 1.0)]

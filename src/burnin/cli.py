@@ -39,6 +39,8 @@ def train(
     console = make_console()
     config = load_config(recipe, changes)
     folder = out or Path("runs") / Path(recipe).stem
+    if resume and not changes:
+        config = read_run_config(folder)
     finish(console, folder, run_training(console, folder, config, resume=resume, label=config.title))
     console.print(f"trained: {folder}. Next: burnin report {folder}")
 
@@ -62,6 +64,8 @@ def sample(
     console = make_console()
     if output.suffix not in (".npy", ".csv"):
         raise InputError(f"the output {output} must end in .npy or .csv")
+    if not output.parent.is_dir():
+        raise InputError(f"there is no folder {output.parent} for the output {output.name}; make it first")
     if output.exists() and not force:
         raise InputError(f"{output} exists; choose another -o, or add --force to write over it")
     if number < 1 or steps < 0:
@@ -110,25 +114,22 @@ def reproduce(
     out: Annotated[Path | None, typer.Option(help="Where rows, table and figure go.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the table here.")] = None,
     changes: Set = [],  # noqa: B006
-    schemes: Annotated[str, typer.Option(help="Which rows, separated by commas.")] = "",
+    rows: Annotated[str, typer.Option(help="Which rows, separated by commas; all by default.")] = "",
     jobs: Annotated[int, typer.Option(help="Processes at a time.")] = 2,
 ) -> None:
     """Reproduce a paper's experiment: rows that resume, a table, a figure, and whether it is as expected."""
-    from burnin.config import SCHEMES, nearest
+    from burnin.config import nearest
     from burnin.studies import rings
     from burnin.studies.table import write_json
 
     console = make_console()
     if name != "rings":
         raise InputError(f"there is no experiment {name!r}{nearest(name, ['rings'])}; known: rings")
-    chosen = [part.strip() for part in schemes.split(",") if part.strip()] or list(SCHEMES)
-    for scheme in chosen:
-        if scheme not in SCHEMES:
-            raise InputError(f"there is no scheme {scheme!r}{nearest(scheme, SCHEMES)}")
+    chosen = [part.strip() for part in rows.split(",") if part.strip()] or list(rings.ROWS)
     folder = out or Path("runs") / ("reproduce-rings-quick" if quick else "reproduce-rings")
     with studies_bar(console) as status:
         table, checks = rings.reproduce(
-            folder, quick=quick, changes=changes, schemes=chosen, jobs=jobs, status=status
+            folder, quick=quick, changes=changes, rows=chosen, jobs=jobs, status=status
         )
     if json_file is not None:
         write_json(json_file, table)
@@ -241,6 +242,9 @@ def main() -> None:
     except BurninError as error:
         print(f"burnin: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except OSError as error:
+        print(f"burnin: {error}", file=sys.stderr)
+        sys.exit(BurninError.exit_code)
     except KeyboardInterrupt:
         print("burnin: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)

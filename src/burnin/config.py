@@ -12,16 +12,19 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from burnin.core import InputError
 
 SCHEMES = ("data", "noise", "persistent", "refresh", "hybrid")
 Section = TypeVar("Section", bound=BaseModel)
 KnotList = list[tuple[int, float]]
+Count = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Section(BaseModel):
@@ -35,10 +38,10 @@ class RunSettings(_Section):
     """
 
     seed: int = 0
-    updates: int = 1000
-    batch_size: int = 128
-    checkpoint_every: int = 500
-    log_every: int = 1
+    updates: Count = 1000
+    batch_size: Count = 128
+    checkpoint_every: Count = 500
+    log_every: Count = 1
     tensorboard: bool = True
     threads: int = 1
 
@@ -48,7 +51,7 @@ class DataSettings(_Section):
 
     name: str | None = None
     file: str | None = None
-    noise: float = 0.0
+    noise: NotNegative = 0.0
 
 
 class ModelSettings(_Section):
@@ -61,15 +64,15 @@ class ModelSettings(_Section):
     standardise: bool = True
     frequencies: list[float] = []
     gaussian_factor: Literal["none", "fixed", "learned"] = "none"
-    average: float = 0.0
+    average: Share = 0.0
 
 
 class SamplerSettings(_Section):
     """The chains. A step size is a number, or knots [[iteration, value], …] along the chain."""
 
     kind: Literal["langevin", "mala", "hmc"] = "langevin"
-    num_steps: int
-    num_chains: int | None = None
+    num_steps: Annotated[int, Field(ge=0)]
+    num_chains: Count | None = None
     step_size: float | KnotList
     displacement: float | None = None
     energy_norm: float | None = None
@@ -79,7 +82,8 @@ class SamplerSettings(_Section):
     heat: KnotList | None = None
     resample_below: float | None = None
     scale: Literal["none", "fisher"] = "none"
-    scale_decay: float = 0.99
+    scale_decay: float = 0.9
+    scale_floor: float = 1e-3
 
 
 class NoiseSettings(_Section):
@@ -95,8 +99,8 @@ class SchemeSettings(_Section):
 
     name: Literal["data", "noise", "persistent", "refresh", "hybrid"]
     lam: float = 25.0
-    bank_size: int = 10_000
-    refresh: float = 0.05
+    bank_size: Count = 10_000
+    refresh: Share = 0.05
 
 
 class OptimizerSettings(_Section):
@@ -105,9 +109,10 @@ class OptimizerSettings(_Section):
     name: str = "Adam"
     learning_rate: float = 1e-3
     decay: Literal["none", "linear", "cosine", "geometric"] = "none"
-    decay_from: float = 0.6
-    final_rate: float = 0.01
-    warmup: int = 0
+    decay_from: Share = 0.6
+    final_rate: Annotated[float, Field(gt=0)] = 0.01
+    warmup: Annotated[int, Field(ge=0)] = 0
+    clip_norm: float | None = None
     options: dict[str, float | bool | list[float]] = {}
 
 
@@ -127,13 +132,13 @@ class GuardConfig(_Section):
 class StudySettings(_Section):
     """How a trained model is judged."""
 
-    samples: int = 5000
-    distance_sets: int = 12
-    long_chains: int = 1000
-    long_steps: int = 20_000
-    data_chains: int = 1000
-    data_steps: int = 10_000
-    grid_points: int = 321
+    samples: Count = 5000
+    distance_sets: Annotated[int, Field(ge=5)] = 12
+    long_chains: Count = 1000
+    long_steps: Count = 20_000
+    data_chains: Count = 1000
+    data_steps: Count = 10_000
+    grid_points: Annotated[int, Field(ge=2)] = 321
 
 
 class Expectation(_Section):
@@ -212,13 +217,15 @@ def read_run_config(folder: Path) -> Config:
     path = folder / "config.toml"
     if not path.is_file():
         raise InputError(f"{folder} is no run: it has no config.toml")
-    return _validated(Config, _parse(path.read_text(encoding="utf-8"), str(path)), str(path))
+    return _validated(Config, _parse(_text(path), str(path)), str(path))
 
 
-def _read(recipe: str) -> dict[str, Any]:
+def _read(recipe: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
+    if recipe in above:
+        raise InputError(f"the recipe {recipe} is its own base: {' → '.join([*above, recipe])}")
     table = _read_one(recipe)
     base = table.pop("base", None)
-    return table if base is None else _merged(_read(str(base)), table)
+    return table if base is None else _merged(_read(str(base), (*above, recipe)), table)
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -234,7 +241,7 @@ def _read_one(recipe: str) -> dict[str, Any]:
         path = Path(recipe)
         if not path.is_file():
             raise InputError(f"there is no recipe file {recipe}")
-        return _parse(path.read_text(encoding="utf-8"), recipe)
+        return _parse(_text(path), recipe)
     names = recipe_names()
     if recipe not in names:
         raise InputError(
@@ -243,6 +250,13 @@ def _read_one(recipe: str) -> dict[str, Any]:
         )
     text = resources.files("burnin.recipes").joinpath(f"{recipe}.toml").read_text(encoding="utf-8")
     return _parse(text, recipe)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text, so no TOML") from error
 
 
 def _parse(text: str, where: str) -> dict[str, Any]:

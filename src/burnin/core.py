@@ -88,7 +88,7 @@ class StepInfo(NamedTuple):
 
     Attributes:
         acceptance: probability with which each proposal was accepted, (n,); 1 without a Metropolis check.
-        gradient_norm: ‖∇E‖ at the new position, (n,).
+        gradient_norm: ‖∇E‖ at the position of each chain after the step, (n,).
         non_finite: how many proposals were not finite in this step (a 0-d tensor).
     """
 

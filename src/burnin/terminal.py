@@ -40,13 +40,35 @@ def make_progress(console: Console) -> Progress:
 
 
 @contextmanager
+def shown_progress(console: Console) -> Iterator[Callable[[], Progress]]:
+    """A bar that appears when it is first asked for, so that bad input met before leaves one line only."""
+    progress = make_progress(console)
+    started = False
+
+    def show() -> Progress:
+        nonlocal started
+        if not started:
+            started = True
+            progress.start()
+        return progress
+
+    try:
+        yield show
+    finally:
+        if started:
+            progress.stop()
+
+
+@contextmanager
 def training_bar(console: Console, label: str, total: int) -> Iterator[OnUpdate]:
     """A bar for training that shows d, r and the step size of each arm."""
-    with make_progress(console) as progress:
-        task = progress.add_task(label, total=total, numbers="")
+    with shown_progress(console) as show:
+        tasks: list[TaskID] = []
 
         def update(step: int, numbers: Mapping[str, float]) -> None:
-            progress.update(task, completed=step, numbers=live_numbers(numbers))
+            if not tasks:
+                tasks.append(show().add_task(label, total=total, numbers=""))
+            show().update(tasks[0], completed=step, numbers=live_numbers(numbers))
 
         yield update
 
@@ -54,13 +76,13 @@ def training_bar(console: Console, label: str, total: int) -> Iterator[OnUpdate]
 @contextmanager
 def stages_bar(console: Console) -> Iterator[Report]:
     """A bar that starts anew for each stage of a judgement."""
-    with make_progress(console) as progress:
+    with shown_progress(console) as show:
         tasks: dict[str, TaskID] = {}
 
         def report(what: str, done: int, total: int) -> None:
             if what not in tasks:
-                tasks[what] = progress.add_task(what, total=total, numbers="")
-            progress.update(tasks[what], completed=done, total=total)
+                tasks[what] = show().add_task(what, total=total, numbers="")
+            show().update(tasks[what], completed=done, total=total)
 
         yield report
 
@@ -68,13 +90,13 @@ def stages_bar(console: Console) -> Iterator[Report]:
 @contextmanager
 def studies_bar(console: Console) -> Iterator[Callable[[str, str, int, int], None]]:
     """A bar for each row of a study."""
-    with make_progress(console) as progress:
+    with shown_progress(console) as show:
         tasks: dict[str, TaskID] = {}
 
         def status(row: str, what: str, done: int, total: int) -> None:
             if row not in tasks:
-                tasks[row] = progress.add_task(row, total=total, numbers="")
-            progress.update(tasks[row], description=f"{row}: {what}", completed=done, total=total)
+                tasks[row] = show().add_task(row, total=total, numbers="")
+            show().update(tasks[row], description=f"{row}: {what}", completed=done, total=total)
 
         yield status
 

@@ -14,9 +14,11 @@ from burnin.core import Density, InputError
 
 def mean_distance(x: Tensor, y: Tensor, *, chunk: int = 1024) -> float:
     """Mean Euclidean distance over all pairs of rows, in bounded memory."""
+    x, y = x.flatten(1), y.flatten(1)
+    origin = y.mean(0)  # far from the origin, differences of squared norms would lose their digits
     total = 0.0
-    for part in torch.split(x.flatten(1), chunk):
-        total += torch.cdist(part, y.flatten(1)).double().sum().item()
+    for part in torch.split(x - origin, chunk):
+        total += torch.cdist(part, y - origin).double().sum().item()
     return total / (len(x) * len(y))
 
 

@@ -71,6 +71,13 @@ def draw_scatter(axes: Axes, samples: Tensor, half_width: float, background: Ten
     axes.set_yticks([])
 
 
+def draw_histogram(axes: Axes, values: Mapping[str, Tensor]) -> None:
+    """Histograms of numbers over each other, each of area 1."""
+    for name, x in values.items():
+        axes.hist(x.flatten().numpy(), bins=60, density=True, alpha=0.5, label=name)
+    axes.legend(frameon=False, fontsize=8)
+
+
 def draw_energy_traces(axes: Axes, traces: Mapping[str, Trace], data_energy: float | None = None) -> None:
     """Mean energy of the chains by step, on a logarithmic step axis; the data's energy as a line."""
     for name, trace in traces.items():

@@ -40,11 +40,16 @@ def overview_figure(model: Model, result: Assessment, data: torch.Tensor) -> Fig
         second.set_title(f"model density, KL {result.density_kl:.3g} nats")
         figures.draw_scatter(third, samples[:SHOWN], half)
     else:
-        half = 1.15 * data[:, :2].abs().max().item()
-        figures.draw_scatter(first, data[:SHOWN], half)
-        first.set_title("data, first two coordinates")
+        if data.shape[1] == 1:
+            figures.draw_histogram(first, {"data": data})
+            figures.draw_histogram(third, {"data": data, "samples": samples})
+            first.set_title("data")
+        else:
+            half = 1.15 * data[:, :2].abs().max().item()
+            figures.draw_scatter(first, data[:SHOWN], half)
+            figures.draw_scatter(third, samples[:SHOWN], half)
+            first.set_title("data, first two coordinates")
         _draw_energies(second, model, result, data)
-        figures.draw_scatter(third, samples[:SHOWN], half)
     third.set_title(f"samples from noise, {result.sample_distance(model):.3g} × chance")
     t = model.temperature
     traces = {
@@ -127,12 +132,11 @@ def _numbers(model: Model, result: Assessment) -> list[tuple[str, str, str]]:
 
 
 def _draw_energies(axes: Any, model: Model, result: Assessment, data: torch.Tensor) -> None:
-    for name, x in {"data": data, "samples": result.samples.position}.items():
-        with torch.no_grad():
-            values = evaluate(model.energy, x) / model.temperature
-        axes.hist(values.numpy(), bins=60, density=True, alpha=0.5, label=name)
+    with torch.no_grad():
+        of_data = evaluate(model.energy, data) / model.temperature
+        of_samples = evaluate(model.energy, result.samples.position) / model.temperature
+    figures.draw_histogram(axes, {"data": of_data, "samples": of_samples})
     axes.set_title("energies / T")
-    axes.legend(frameon=False, fontsize=8)
 
 
 def _joined(first: Sampled, later: Sampled) -> Trace:

@@ -87,19 +87,22 @@ class Langevin:
             state = replace(state, step_size=self.step_size.at(state.iteration))
         proposal = propose(state, self.temperature, generator)[0]
         value, gradient = energy_and_gradient(energy, proposal)
-        norm = flat_norm(gradient)
-        alive = state.alive & torch.isfinite(value) & torch.isfinite(norm)
-        moved = per_chain(alive, proposal)
+        alive = state.alive & torch.isfinite(value + flat_norm(gradient))
+        stopped = state.alive & ~alive
+        if not bool(alive.all()):
+            moved = per_chain(alive, proposal)
+            proposal = torch.where(moved, proposal, state.position)
+            value = torch.where(alive, value, state.energy)
+            gradient = torch.where(moved, gradient, state.gradient)
         new = replace(
             state,
-            position=torch.where(moved, proposal, state.position),
-            energy=torch.where(alive, value, state.energy),
-            gradient=torch.where(moved, gradient, state.gradient),
+            position=proposal,
+            energy=value,
+            gradient=gradient,
             alive=alive,
             iteration=state.iteration + 1,
         )
-        norm = torch.where(alive, norm, flat_norm(state.gradient))
-        return new, StepInfo(alive.to(value.dtype), norm, (state.alive & ~alive).sum())
+        return new, StepInfo(alive.to(value.dtype), flat_norm(gradient), stopped.sum())
 
 
 def start_state(

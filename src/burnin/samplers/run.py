@@ -43,7 +43,7 @@ class RunResult:
         state: the last state; `run` goes on from it.
         kept: positions kept on the way, (k, n, ...), or None.
         trace: recorded energies, gradient norms, acceptances and step sizes.
-        gradient_norm: r, the mean of ‖∇E‖ over the living chains and all steps.
+        gradient_norm: r, the mean of ‖∇E‖ over chains and steps; a stopped chain counts with its last.
         acceptance: mean acceptance over chains and steps.
         non_finite: number of non-finite proposals met.
         outcome: OK, or NON_FINITE when chains were stopped.
@@ -107,7 +107,7 @@ def run(
     )
     for done in range(1, num_steps + 1):
         state, info = sampler.step(energy, state, generator=generator)
-        norm_sum += torch.where(state.alive, info.gradient_norm, 0).sum() / state.alive.sum().clamp(min=1)
+        norm_sum += info.gradient_norm.mean()
         acceptance_sum += info.acceptance.mean()
         non_finite += info.non_finite
         if keep_every is not None and done % keep_every == 0:

@@ -19,7 +19,7 @@ import safetensors.torch
 import torch
 
 from burnin.assemble import build_data
-from burnin.config import SCHEMES, Config, load_config
+from burnin.config import Config, load_config, nearest
 from burnin.core import InputError, Outcome
 from burnin.data import Rings
 from burnin.evaluation import band_kl, band_masses, count_rings, ring_bands
@@ -46,6 +46,21 @@ METRICS = (
     "off_manifold",
     "seconds",
 )
+PLAIN = "sampler_from_noise={}"
+ROWS: dict[str, list[str]] = {
+    "data": ['scheme.name="data"'],
+    "noise": ['scheme.name="noise"', PLAIN],
+    "persistent": ['scheme.name="persistent"'],
+    "refresh": ['scheme.name="refresh"'],
+    "hybrid": ['scheme.name="hybrid"'],
+    "noise-annealed": ['scheme.name="noise"'],
+    "hybrid-plain": ['scheme.name="hybrid"', PLAIN],
+}
+"""The five schemes of the paper and two ablations, as changes of the recipe.
+
+The noise scheme is the paper's: plain short chains. The hybrid's chains from noise are annealed. The two
+ablations exchange the chains, so that what the scheme does and what the chain does can be told apart.
+"""
 Status = Callable[[str, str, int, int], None]
 """Called with a row's name, what it does, how much is done and how much there is."""
 
@@ -55,7 +70,7 @@ def reproduce(
     *,
     quick: bool,
     changes: Sequence[str] = (),
-    schemes: Sequence[str] = SCHEMES,
+    rows: Sequence[str] = tuple(ROWS),
     jobs: int = 2,
     status: Status,
 ) -> tuple[dict[str, Any], list[Check]]:
@@ -65,12 +80,15 @@ def reproduce(
         out: where the runs and the results go.
         quick: the small variant, with its own expected values.
         changes: key=value changes of the recipe.
-        schemes: which rows.
+        rows: which of `ROWS`.
         jobs: processes at a time, one thread each.
         status: told what goes on.
     """
     recipe = "rings-quick" if quick else "rings"
-    configs = {name: load_config(recipe, [*changes, f'scheme.name="{name}"']) for name in schemes}
+    for name in rows:
+        if name not in ROWS:
+            raise InputError(f"there is no row {name!r}{nearest(name, list(ROWS))}")
+    configs = {name: load_config(recipe, [*changes, *ROWS[name]]) for name in rows}
     out.mkdir(parents=True, exist_ok=True)
     for name, config in configs.items():
         _refuse_other_settings(out / f"{name}.json", config)

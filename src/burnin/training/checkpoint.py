@@ -111,7 +111,10 @@ def load_checkpoint(folder: Path, step: int | None = None) -> Snapshot:
         tensors = safetensors.torch.load(payload)
     except SafetensorError as error:
         raise CheckpointError(f"{tensor_path} is no safetensors file ({error})") from error
-    return Snapshot(tensors, dict(header["state"]))
+    state = header.get("state")
+    if not isinstance(state, dict):
+        raise CheckpointError(f"{path} is damaged (it holds no state); remove it to use the one before")
+    return Snapshot(tensors, state)
 
 
 def pack_optimizer(optimizer: torch.optim.Optimizer) -> Snapshot:

@@ -14,12 +14,14 @@ class FisherScale:
     With f = E/T, step·sᵢ·∂E/∂xᵢ = step·f′ᵢ/⟨f′ᵢ²⟩, so the step size has no units and one number serves
     dimensions of any width; the law of the chain stays exp(-E/T), since the scale is fixed along it.
     It is the hybrid paper's adaptive step (section 3), one for each dimension. The mean square is
-    averaged over updates with `decay`, and a scale is never above `largest`, which rules while the
-    energy is still flat (the data's variance over T is the natural choice).
+    averaged over updates with `decay`. A scale is never above `largest`, which rules while the energy is
+    still flat (the data's variance over T is the natural choice), and never below `floor`·`largest`:
+    chains that cannot move any more would let a diverging energy grow for ever.
     """
 
-    def __init__(self, largest: Tensor, temperature: float, decay: float = 0.99) -> None:
+    def __init__(self, largest: Tensor, temperature: float, *, decay: float, floor: float) -> None:
         self.largest = largest
+        self.floor = floor
         self.temperature = temperature
         self.decay = decay
         self.mean_square = temperature / largest
@@ -32,7 +34,8 @@ class FisherScale:
 
     def value(self) -> Tensor:
         """The scale of each dimension now."""
-        return torch.minimum(self.temperature / self.mean_square, self.largest)
+        scale = torch.minimum(self.temperature / self.mean_square, self.largest)
+        return torch.maximum(scale, self.floor * self.largest)
 
     def state(self) -> dict[str, Tensor]:
         """What a checkpoint keeps."""

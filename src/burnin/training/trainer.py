@@ -47,6 +47,8 @@ class Parts:
         objective: what is made small.
         scale: the per-dimension step, if it is to be fitted.
         average: decay of the running average of the weights, which becomes the model; 0 for none.
+        clip_norm: longest gradient of the network's weights, for a total weight 1 of the arms; longer
+            ones are shortened to it. None for no limit.
         guard: what counts as divergence; None raises at the first non-finite value.
     """
 
@@ -58,6 +60,7 @@ class Parts:
     objective: Objective = contrast
     scale: FisherScale | None = None
     average: float = 0.0
+    clip_norm: float | None = None
     guard: GuardSettings | None = None
 
 
@@ -76,6 +79,7 @@ class Trainer:
         self.streams = streams
         self.step = 0
         self.step_factor = 1.0
+        self._seed = streams.seed
         self.guard = Guard(parts.guard) if parts.guard is not None else None
         self.averaged: AveragedModel | None = None
         if parts.average > 0:
@@ -104,6 +108,9 @@ class Trainer:
         parts.optimizer.zero_grad(set_to_none=True)
         loss, infos = parts.objective(parts.energy, data, negatives)
         loss.backward()  # type: ignore[no-untyped-call]
+        if parts.clip_norm is not None:
+            limit = parts.clip_norm * sum(arm.weight for arm in parts.arms)
+            nn.utils.clip_grad_norm_(parts.energy.parameters(), limit)
         learning_rate = float(parts.optimizer.param_groups[0]["lr"])
         parts.optimizer.step()
         if parts.scheduler is not None:
@@ -131,6 +138,8 @@ class Trainer:
         Raises:
             DivergedError: when the guard has used up its tries, or there is no guard.
         """
+        if 0 < num_updates <= self.step:
+            return Outcome.OK
         log = MetricsLog(folder, self.step, tensorboard=tensorboard) if folder is not None else None
         before = time.perf_counter()
         if folder is not None and self.step == 0:
@@ -258,7 +267,7 @@ class Trainer:
             self.step_factor = step_factor * settings.factor
             done = f"step size × {settings.factor:g}"
         # A rollback that only repeats itself would diverge again: chains and data draw anew.
-        self.streams = Streams(self.streams.seed + 1_000_003 * rollbacks, self.streams.device)
+        self.streams = Streams(self._seed + 1_000_003 * rollbacks, self.streams.device)
         self._open_streams()
         self._last_good = self.snapshot().clone()
         return (
