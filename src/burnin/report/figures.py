@@ -86,6 +86,8 @@ def draw_energy_traces(axes: Axes, traces: Mapping[str, Trace], data_energy: flo
         axes.axhline(data_energy, color="0.4", linestyle=":", label="data")
     axes.set_xscale("log")
     axes.set_yscale("symlog", linthresh=10.0)
+    lowest = min((min(trace.energy) for trace in traces.values() if trace.energy), default=0.0)
+    axes.set_ylim(bottom=min(0.0, lowest) - 5)
     axes.set_xlabel("step")
     axes.set_ylabel("mean energy / T")
     axes.legend(frameon=False, fontsize=8)

@@ -92,11 +92,12 @@ def reproduce(
     out.mkdir(parents=True, exist_ok=True)
     for name, config in configs.items():
         _refuse_other_settings(out / f"{name}.json", config)
+    origin = provenance()
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager, ProcessPoolExecutor(jobs, mp_context=context) as pool:
         board: DictProxy[str, tuple[str, int, int]] = manager.dict()
         pending: set[Future[None]] = {
-            pool.submit(_make_row, out, name, config, board)
+            pool.submit(_make_row, out, name, config, origin, board)
             for name, config in configs.items()
             if not (out / f"{name}.json").exists()
         }
@@ -119,7 +120,13 @@ def _essence(config: Config) -> dict[str, Any]:
     return config.model_dump(mode="json", exclude={"title", "about", "cost", "expected"})
 
 
-def _make_row(out: Path, name: str, config: Config, board: DictProxy[str, tuple[str, int, int]]) -> None:
+def _make_row(
+    out: Path,
+    name: str,
+    config: Config,
+    origin: dict[str, Any],
+    board: DictProxy[str, tuple[str, int, int]],
+) -> None:
     torch.set_num_threads(max(1, config.run.threads))
     started = time.perf_counter()
     folder = out / name
@@ -150,7 +157,7 @@ def _make_row(out: Path, name: str, config: Config, board: DictProxy[str, tuple[
             "seed": config.run.seed,
             "metrics": row,
             "verdict": list(result.verdict.lines),
-            "made_by": provenance(),
+            "made_by": origin,
             "config": _essence(config),
         },
     )
