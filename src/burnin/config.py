@@ -204,7 +204,11 @@ def load_config(recipe: str, changes: Sequence[str] = ()) -> Config:
         _set(table, change)
     config = _validated(Config, table, recipe)
     config.noise_sampler()
-    return config
+    if config.data.file is None:
+        return config
+    # Absolute, so that the run can be resumed and judged from any folder.
+    data = config.data.model_copy(update={"file": str(Path(config.data.file).resolve())})
+    return config.model_copy(update={"data": data})
 
 
 def dump_config(config: Config) -> str:

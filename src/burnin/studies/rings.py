@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -129,9 +130,11 @@ def _make_row(
 ) -> None:
     torch.set_num_threads(max(1, config.run.threads))
     started = time.perf_counter()
-    folder = out / name
+    folder, parent = out / name, os.getppid()
 
     def report(what: str, done: int, total: int) -> None:
+        if os.getppid() != parent:
+            raise KeyboardInterrupt  # the study was killed: do not go on for nobody
         board[name] = (what, done, total)
 
     outcome = train_in(
