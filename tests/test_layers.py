@@ -132,7 +132,10 @@ def test_a_planted_breach_is_found(path: str, source: str) -> None:
     [
         ("core.py", "import enum\nfrom torch import Tensor"),
         ("samplers/run.py", "from burnin.core import Energy\nfrom burnin.rng import Streams"),
-        ("samplers/run.py", "from burnin.samplers.mala import MALA\nfrom . import hmc\nfrom .langevin import x"),
+        (
+            "samplers/run.py",
+            "from burnin.samplers.mala import MALA\nfrom . import hmc\nfrom .langevin import x",
+        ),
         ("training/trainer.py", "from burnin.samplers import run\nfrom burnin.objectives import contrast"),
         ("evaluation/grid.py", "from burnin.report import Page\nfrom burnin.training import Trainer"),
         ("report/page.py", "from burnin.evaluation import judge\nimport matplotlib"),

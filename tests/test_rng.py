@@ -10,6 +10,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from burnin.core import Sampler
 from burnin.data import make_density
 from burnin.energies import MLP, FourierFeatures, GaussianFactor, Standardised
 from burnin.objectives import Negatives, contrast
@@ -112,17 +113,18 @@ def test_global_generators_are_untouched(sampler: str) -> None:
     drawn = bank.draw(x, streams["bank"])
     FromData().draw(x, streams["bank"])
     cooling = Knots(((0, 8.0), (5, 1.0)))
-    chosen = {
+    samplers: dict[str, Sampler] = {
         "langevin": Langevin(0.01, 0.5),
         "mala": MALA(0.01, 0.5),
         "hmc": HMC(0.1, 2, 0.5),
         "annealed": Annealed(MALA(0.01, 0.5), cooling, resample_below=1.0),
-    }[sampler]
+    }
+    chosen = samplers[sampler]
     result = run(
         chosen, energy, chosen.init(energy, drawn.position), num_steps=8, generator=streams["chains"]
     )
     bank.store(drawn, result.state.position)
-    contrast(energy, x, [Negatives(result.state.position)])[0].backward()
+    torch.autograd.backward(contrast(energy, x, [Negatives(result.state.position)])[0])
     after = torch.get_rng_state(), np.random.get_state()[1], random.getstate()  # type: ignore[index]  # noqa: NPY002
     assert after[0].equal(before[0])
     assert np.array_equal(after[1], before[1])

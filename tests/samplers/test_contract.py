@@ -260,9 +260,7 @@ def test_what_a_run_keeps(name: str) -> None:
 def test_a_trace_is_never_longer_than_asked(name: str, num_steps: int, trace_points: int) -> None:
     sampler = SAMPLERS[name]
     state = sampler.init(energy, start(n=2))
-    result = run(
-        sampler, energy, state, num_steps=num_steps, generator=stream(), trace_points=trace_points
-    )
+    result = run(sampler, energy, state, num_steps=num_steps, generator=stream(), trace_points=trace_points)
     assert 0 < len(result.trace.iteration) <= trace_points
     assert result.trace.iteration[-1] == num_steps
     assert result.kept is None

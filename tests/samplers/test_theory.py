@@ -59,9 +59,7 @@ def chains(
     state = sampler.init(energy, position, scale=scale)
     state = run(sampler, energy, state, num_steps=burn_in, generator=generator).state
     steps = keeps * keep_every
-    kept = run(
-        sampler, energy, state, num_steps=steps, generator=generator, keep_every=keep_every
-    ).kept
+    kept = run(sampler, energy, state, num_steps=steps, generator=generator, keep_every=keep_every).kept
     assert kept is not None
     return kept.transpose(0, 1)
 
@@ -87,7 +85,7 @@ def langevin_covariance(precision: Tensor, step: float, temperature: float, scal
     return torch.as_tensor(linalg.solve_discrete_lyapunov(a.numpy(), noise.numpy()))
 
 
-SETTINGS = [(1.0, False), (0.4, False), (0.4, True)]
+SETTINGS = [(1.0, False), (0.4, True)]
 
 
 @pytest.mark.parametrize(("temperature", "scaled"), SETTINGS)
@@ -95,11 +93,11 @@ SETTINGS = [(1.0, False), (0.4, False), (0.4, True)]
 def test_moments_of_a_correlated_gaussian(kind: str, temperature: float, scaled: bool) -> None:
     energy = correlated_gaussian()
     scale = torch.linspace(0.6, 1.4, DIM, dtype=torch.float64) if scaled else None
-    sampler: Sampler = {
+    samplers: dict[str, Sampler] = {
         "langevin": Langevin(0.1, temperature),
         "mala": MALA(0.2, temperature),
         "hmc": HMC(0.35, 4, temperature),
-    }[kind]
+    }
     if kind == "langevin":
         ones = torch.ones(DIM, dtype=torch.float64)
         covariance = langevin_covariance(energy.precision, 0.1, temperature, ones if scale is None else scale)
@@ -109,7 +107,7 @@ def test_moments_of_a_correlated_gaussian(kind: str, temperature: float, scaled:
     # Far from the truth at first: centred elsewhere, uncorrelated, too wide.
     x = 2 * torch.randn(2000, DIM, generator=stream, dtype=torch.float64) + energy.mean + 1
     burn_in = 60 if kind == "hmc" else 300  # the slowest direction shrinks by 0.95 or less each step
-    kept = chains(sampler, energy, x, stream, burn_in=burn_in, keeps=8, keep_every=15, scale=scale)
+    kept = chains(samplers[kind], energy, x, stream, burn_in=burn_in, keeps=8, keep_every=15, scale=scale)
     z = kept - energy.mean
     mean = over_items(z.mean(1))
     second = over_items(torch.einsum("nki,nkj->nij", z, z) / z.shape[1])
@@ -311,15 +309,13 @@ NUM_STEPS = 230
 
 
 def inner(kind: str) -> MALA | HMC:
-    return MALA(0.2, T) if kind == "mala" else HMC(0.5, 3, T)
+    return MALA(0.2, T) if kind == "mala" else HMC(0.5, 2, T)
 
 
 def population(sampler: Sampler, n: int, generator: torch.Generator) -> ChainState:
     energy = FromLogProb(FAR.log_prob, T)
     x = 3 * torch.randn(n, 1, generator=generator, dtype=torch.float64)
-    return run(
-        sampler, energy, sampler.init(energy, x), num_steps=NUM_STEPS, generator=generator
-    ).state
+    return run(sampler, energy, sampler.init(energy, x), num_steps=NUM_STEPS, generator=generator).state
 
 
 @pytest.mark.parametrize("kind", ["mala", "hmc"])
@@ -380,10 +376,7 @@ def test_effective_number() -> None:
 
 
 def test_systematic_resampling_draws_each_chain_in_proportion() -> None:
-    """Each count is n·w rounded down or up, and n·w on average over the shared uniform.
-
-    A count has a variance of at most 1/4, so 4000 draws give an error of at most 0.5/sqrt(4000).
-    """
+    """Each count is n·w rounded down or up, and n·w on average: up with the fraction's probability."""
     stream = Streams(9)["resample"]
     weights = torch.rand(20, generator=stream, dtype=torch.float64) ** 3
     weights[4] = 0.0
@@ -397,8 +390,9 @@ def test_systematic_resampling_draws_each_chain_in_proportion() -> None:
     assert bool((counts.sum(1) == 20).all())
     assert bool((counts >= expected.floor()).all())
     assert bool((counts <= expected.ceil()).all())
-    error = (counts.std(0) / draws**0.5).clamp(min=1e-12)
-    assert float(((counts.mean(0) - expected).abs() / error)[weights > 0].max()) < BOUND
+    fraction = expected.frac()
+    error = (fraction * (1 - fraction) / draws).sqrt()
+    assert bool(((counts.mean(0) - expected).abs() <= BOUND * error).all())
     assert float(counts[:, 4].sum()) == 0.0
 
 

@@ -107,7 +107,7 @@ def run(
     )
     for done in range(1, num_steps + 1):
         state, info = sampler.step(energy, state, generator=generator)
-        norm_sum += info.gradient_norm.mean()
+        norm_sum += info.gradient_norm.nanmean()  # a chain that began outside the finite numbers has none
         acceptance_sum += info.acceptance.mean()
         non_finite += info.non_finite
         if keep_every is not None and done % keep_every == 0:
