@@ -95,7 +95,7 @@ def build_sampler(settings: SamplerSettings, temperature: float) -> Sampler:
             inner = HMC(settings.step_size, settings.num_leapfrog, temperature, adaptation)
     if settings.heat is None:
         return inner
-    return Annealed(inner, _knots(settings.heat), settings.resample_below)
+    return Annealed(inner, _knots(settings.heat), settings.resample_below or None)
 
 
 def build_trainer(config: Config) -> Trainer:

@@ -119,17 +119,18 @@ def reproduce(
 ) -> None:
     """Reproduce a paper's experiment: rows that resume, a table, a figure, and whether it is as expected."""
     from burnin.config import nearest
-    from burnin.studies import rings
+    from burnin.studies import STUDIES, run_study
     from burnin.studies.table import write_json
 
     console = make_console()
-    if name != "rings":
-        raise InputError(f"there is no experiment {name!r}{nearest(name, ['rings'])}; known: rings")
-    chosen = [part.strip() for part in rows.split(",") if part.strip()] or list(rings.ROWS)
-    folder = out or Path("runs") / ("reproduce-rings-quick" if quick else "reproduce-rings")
+    if name not in STUDIES:
+        known = ", ".join(STUDIES)
+        raise InputError(f"there is no experiment {name!r}{nearest(name, list(STUDIES))}; known: {known}")
+    chosen = [part.strip() for part in rows.split(",") if part.strip()]
+    folder = out or Path("runs") / (f"reproduce-{name}-quick" if quick else f"reproduce-{name}")
     with studies_bar(console) as status:
-        table, checks = rings.reproduce(
-            folder, quick=quick, changes=changes, rows=chosen, jobs=jobs, status=status
+        table, checks = run_study(
+            STUDIES[name], folder, quick=quick, changes=changes, rows=chosen, jobs=jobs, status=status
         )
     if json_file is not None:
         write_json(json_file, table)

@@ -68,7 +68,10 @@ class ModelSettings(_Section):
 
 
 class SamplerSettings(_Section):
-    """The chains. A step size is a number, or knots [[iteration, value], …] along the chain."""
+    """The chains. A step size is a number, or knots [[iteration, value], …] along the chain.
+
+    `resample_below` 0 anneals without resampling.
+    """
 
     kind: Literal["langevin", "mala", "hmc"] = "langevin"
     num_steps: Annotated[int, Field(ge=0)]

@@ -1,0 +1,196 @@
+"""Studies made of rows: each row trains and judges one model, in a process of its own with one thread.
+
+A row that is done is not made again, and one that was cut off goes on from its last checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from multiprocessing.managers import DictProxy
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+
+from burnin.config import Config, load_config, nearest
+from burnin.core import DivergedError, InputError, Outcome
+from burnin.evaluation.assess import Assessment
+from burnin.evaluation.model import Model
+from burnin.provenance import provenance
+from burnin.runs import assess_run, train_in
+from burnin.studies.table import Check, check_expectations, markdown_table, write_json
+
+Status = Callable[[str, str, int, int], None]
+"""Called with a row's name, what it does, how much is done and how much there is."""
+Board = DictProxy[str, tuple[str, int, int]]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A reproduction: which rows, what is measured, what is drawn.
+
+    Attributes:
+        name: its name in the shell.
+        about: what it shows.
+        recipe: the recipe of its rows, and of those of its small variant, where it has one.
+        rows: each row as key=value changes of the recipe.
+        metrics: the numbers of the table, in its order.
+        measure: a row's numbers from its model and assessment.
+        draw: the figure, from the rows' samples and densities.
+    """
+
+    name: str
+    about: str
+    recipe: str
+    quick_recipe: str | None
+    rows: Mapping[str, Sequence[str]]
+    quick_rows: Sequence[str]
+    metrics: Sequence[str]
+    measure: Callable[[Model, Assessment], dict[str, Any]]
+    draw: Callable[[Path, Config, Sequence[str]], None]
+
+
+def run_study(
+    study: Study,
+    out: Path,
+    *,
+    quick: bool,
+    changes: Sequence[str] = (),
+    rows: Sequence[str] = (),
+    jobs: int = 2,
+    status: Status,
+) -> tuple[dict[str, Any], list[Check]]:
+    """Makes the rows that are missing, then the table and the figure.
+
+    Arguments:
+        study: what to make.
+        out: where the runs and the results go.
+        quick: the small variant, with its own expected values.
+        changes: key=value changes of the recipe.
+        rows: which rows; all of the (quick) study's by default.
+        jobs: processes at a time, one thread each.
+        status: told what goes on.
+    """
+    recipe = study.quick_recipe if quick else study.recipe
+    if recipe is None:
+        raise InputError(f"{study.name} has no small variant; leave out --quick")
+    rows = rows or (study.quick_rows if quick else list(study.rows))
+    for name in rows:
+        if name not in study.rows:
+            raise InputError(f"{study.name} has no row {name!r}{nearest(name, list(study.rows))}")
+    configs = {name: load_config(recipe, [*changes, *study.rows[name]]) for name in rows}
+    for name, config in configs.items():
+        _refuse_other_settings(out / f"{name}.json", config)
+    out.mkdir(parents=True, exist_ok=True)
+    missing = {name: config for name, config in configs.items() if not (out / f"{name}.json").exists()}
+    if missing:
+        _make_rows(study, out, missing, jobs, status)
+    return _collect(study, out, configs)
+
+
+def _make_rows(study: Study, out: Path, configs: Mapping[str, Config], jobs: int, status: Status) -> None:
+    origin = provenance()
+    context = multiprocessing.get_context("spawn")
+    with context.Manager() as manager, ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        board: Board = manager.dict()
+        pending: set[Future[None]] = {
+            pool.submit(_make_row, study.measure, out, name, config, origin, board)
+            for name, config in configs.items()
+        }
+        while pending:
+            done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+            for name, (what, count, total) in dict(board).items():
+                status(name, what, count, total)
+            for future in done:
+                future.result()
+
+
+def _make_row(
+    measure: Callable[[Model, Assessment], dict[str, Any]],
+    out: Path,
+    name: str,
+    config: Config,
+    origin: dict[str, Any],
+    board: Board,
+) -> None:
+    torch.set_num_threads(max(1, config.run.threads))
+    started = time.perf_counter()
+    folder, parent = out / name, os.getppid()
+
+    def report(what: str, done: int, total: int) -> None:
+        if os.getppid() != parent:
+            raise KeyboardInterrupt  # the study was killed: do not go on for nobody
+        board[name] = (what, done, total)
+
+    ended = "finished"
+    try:
+        outcome = train_in(
+            folder,
+            config,
+            resume=(folder / "config.toml").exists(),
+            on_update=lambda step, _: (
+                report("training", step, config.run.updates) if step % 10 == 0 else None
+            ),
+        )
+        if outcome is not Outcome.OK:
+            raise KeyboardInterrupt
+    except DivergedError as error:
+        # A scheme that diverges is a result: its last good checkpoint is judged, and the row says so.
+        ended = str(error)
+    trained = time.perf_counter() - started
+    model, result = assess_run(folder, report)
+    metrics = {key: _finite(value) for key, value in measure(model, result).items()}
+    metrics |= {"ended": ended, "seconds_training": trained, "seconds": time.perf_counter() - started}
+    tensors = {"samples": result.samples.position.contiguous()}
+    if result.log_model is not None:
+        tensors["log_density"] = result.log_model.float()
+    safetensors.torch.save_file(tensors, out / f"{name}.safetensors")
+    write_json(
+        out / f"{name}.json",
+        {
+            "row": name,
+            "seed": config.run.seed,
+            "metrics": metrics,
+            "verdict": list(result.verdict.lines),
+            "made_by": origin,
+            "config": _essence(config),
+        },
+    )
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _refuse_other_settings(path: Path, config: Config) -> None:
+    if path.exists() and json.loads(path.read_text(encoding="utf-8"))["config"] != _essence(config):
+        raise InputError(f"{path} was made with other settings; choose another --out")
+
+
+def _essence(config: Config) -> dict[str, Any]:
+    """What decides a row's numbers: not its words, nor what is expected of it."""
+    return config.model_dump(mode="json", exclude={"title", "about", "cost", "expected"})
+
+
+def _collect(study: Study, out: Path, configs: Mapping[str, Config]) -> tuple[dict[str, Any], list[Check]]:
+    rows = {name: json.loads((out / f"{name}.json").read_text(encoding="utf-8")) for name in configs}
+    metrics = {name: row["metrics"] for name, row in rows.items()}
+    first = next(iter(configs.values()))
+    checks = check_expectations(first.expected, metrics)
+    table = {
+        "study": study.name,
+        "rows": rows,
+        "checks": [{"text": c.text, "holds": c.holds, "claim": c.claim} for c in checks],
+    }
+    write_json(out / "table.json", table)
+    (out / "table.md").write_text(markdown_table(metrics, study.metrics), encoding="utf-8")
+    study.draw(out, first, list(configs))
+    return table, checks
