@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from burnin.studies.rings import METRICS
 from burnin.studies.table import markdown_table
@@ -12,25 +13,30 @@ from burnin.studies.table import markdown_table
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "docs" / "rings.md")
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
+CHANGES = (
+    "density_kl",
+    "density_kl_within",
+    "density_masses",
+    "sample_distance",
+    "long_run_distance",
+    "ended",
+)
 FIVE = ("data", "noise", "persistent", "refresh", "hybrid")
 
 
 def pieces() -> dict[str, str]:
     """The text of every piece that pages may hold between markers."""
-    table = json.loads((ROOT / "results" / "rings" / "table.json").read_text(encoding="utf-8"))
-    rows = {name: row["metrics"] for name, row in table["rows"].items()}
+    table, changes = _read("rings"), _read("rings-changes")
+    rows = _metrics(table)
+    shown = {name: row | {"ended": row["ended"].split(":")[0]} for name, row in _metrics(changes).items()}
     checks = [f"- {check['text']}: " + ("yes" if check["holds"] else "**no**") for check in table["checks"]]
-    made = table["rows"]["hybrid"]["made_by"]
-    seed = table["rows"]["hybrid"]["seed"]
-    origin = (
-        f"`{made['command']}`, seed {seed}, commit {made['commit']}, {made['time'][:10]}, {made['machine']}, "
-        f"torch {made['torch']}."
-    )
     return {
         "rings-short": markdown_table({name: rows[name] for name in FIVE}, SHORT),
         "rings-table": markdown_table(rows, METRICS),
         "rings-checks": "\n".join(checks) + "\n",
-        "rings-origin": origin + "\n",
+        "rings-origin": _origin(table, "hybrid"),
+        "rings-changes": markdown_table(shown, CHANGES, rows_down=True),
+        "rings-changes-origin": _origin(changes, "baseline"),
     }
 
 
@@ -42,6 +48,24 @@ def redrawn(text: str) -> str:
             before, rest = text.split(start, 1)
             text = before + start + piece + rest[rest.index(end) :]
     return text
+
+
+def _read(study: str) -> dict[str, Any]:
+    path = ROOT / "results" / study / "table.json"
+    table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return table
+
+
+def _metrics(table: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: row["metrics"] for name, row in table["rows"].items()}
+
+
+def _origin(table: dict[str, Any], row: str) -> str:
+    made, seed = table["rows"][row]["made_by"], table["rows"][row]["seed"]
+    return (
+        f"`{made['command']}`, seed {seed}, commit {made['commit']}, {made['time'][:10]}, {made['machine']}, "
+        f"torch {made['torch']}.\n"
+    )
 
 
 if __name__ == "__main__":

@@ -104,6 +104,9 @@ def build_trainer(config: Config) -> Trainer:
     data = build_data(config)
     moments = data.sample(MOMENT_SAMPLES, streams["moments"])
     mean, std = moments.mean(0), moments.std(0)
+    constant = [index + 1 for index in (moments == moments[0]).all(0).nonzero().flatten().tolist()]
+    if constant:
+        raise InputError(f"the data's columns {constant} are constant (no variance); leave them out")
     energy = build_energy(config, mean, std, streams["weights"])
     temperature = config.model.temperature
     scale = None

@@ -232,7 +232,11 @@ def _read(recipe: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
         raise InputError(f"the recipe {recipe} is its own base: {' → '.join([*above, recipe])}")
     table = _read_one(recipe)
     base = table.pop("base", None)
-    return table if base is None else _merged(_read(str(base), (*above, recipe)), table)
+    if base is None:
+        return table
+    below = _read(str(base), (*above, recipe))
+    below.pop("expected", None)  # what is expected of the base was measured with its settings
+    return _merged(below, table)
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,9 @@ from burnin.samplers.langevin import Langevin
 from burnin.samplers.mala import MALA
 from burnin.samplers.schedules import Schedule
 
+FAR_ALONG = 10**12
+"""An iteration by which every schedule has reached its end."""
+
 
 @dataclass(frozen=True)
 class Annealed:
@@ -51,6 +54,9 @@ class Annealed:
     resample_below: float | None
 
     def __post_init__(self) -> None:
+        end = self.heat.at(FAR_ALONG)
+        if end != 1.0:
+            raise InputError(f"the heat ends at {end:g}; it must end at 1, the model's own temperature")
         if self.resample_below is not None and not 0 < self.resample_below <= 1:
             raise InputError(f"resample_below is {self.resample_below}; it must lie in (0, 1]")
 

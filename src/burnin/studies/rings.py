@@ -70,7 +70,6 @@ CHANGES: dict[str, list[str]] = {
     "step-0.1": ["sampler.step_size=0.1"],
     "step-0.4": ["sampler.step_size=0.4"],
     "steps-5": ["sampler.num_steps=5", "sampler.step_size=[[0, 0.3], [5, 0.05]]"],
-    "steps-100": ["sampler.num_steps=100", "sampler.step_size=[[0, 0.3], [100, 0.05]]"],
     "lam-1": ["scheme.lam=1.0"],
     "lam-100": ["scheme.lam=100.0"],
     "batch-32": ["run.batch_size=32", "sampler_from_noise.num_chains=32"],

@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass
 from multiprocessing.managers import DictProxy
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import safetensors.torch
 import torch
@@ -30,7 +30,7 @@ from burnin.studies.table import Check, check_expectations, markdown_table, writ
 
 Status = Callable[[str, str, int, int], None]
 """Called with a row's name, what it does, how much is done and how much there is."""
-Board = DictProxy[str, tuple[str, int, int]]
+Board: TypeAlias = "DictProxy[str, tuple[str, int, int]]"
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,13 @@ def _finite(value: Any) -> Any:
 
 
 def _refuse_other_settings(path: Path, config: Config) -> None:
-    if path.exists() and json.loads(path.read_text(encoding="utf-8"))["config"] != _essence(config):
+    if not path.exists():
+        return
+    try:
+        made_with = json.loads(path.read_text(encoding="utf-8"))["config"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is damaged or no row of a study; remove it to make it again") from error
+    if made_with != _essence(config):
         raise InputError(f"{path} was made with other settings; choose another --out")
 
 

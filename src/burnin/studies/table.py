@@ -49,8 +49,9 @@ def check_expectations(expectations: Sequence[Expectation], rows: Rows) -> list[
                 Check(f"{name}, expected ≥ {expected.at_least:g}", value >= expected.at_least, expected.claim)
             )
         if expected.at_least_times is not None and expected.of_scheme in rows:
-            other = float(rows[expected.of_scheme][expected.metric])
-            ratio = value / other if other > 0 else math.inf
+            theirs = rows[expected.of_scheme][expected.metric]
+            other = math.nan if theirs is None else float(theirs)
+            ratio = math.inf if other <= 0 else value / other
             wanted = f"expected ≥ {expected.at_least_times:g} ×"
             checks.append(
                 Check(
@@ -62,13 +63,15 @@ def check_expectations(expectations: Sequence[Expectation], rows: Rows) -> list[
     return checks
 
 
-def markdown_table(rows: Rows, metrics: Sequence[str]) -> str:
-    """Metrics down, schemes across."""
-    schemes = list(rows)
-    lines = ["| | " + " | ".join(schemes) + " |", "|---" * (len(schemes) + 1) + "|"]
-    for metric in metrics:
-        cells = [format_value(rows[scheme].get(metric)) for scheme in schemes]
-        lines.append(f"| {metric} | " + " | ".join(cells) + " |")
+def markdown_table(rows: Rows, metrics: Sequence[str], *, rows_down: bool = False) -> str:
+    """Metrics down and rows across, as in the papers, or the other way round for many rows."""
+    down, across = (list(rows), list(metrics)) if rows_down else (list(metrics), list(rows))
+    lines = ["| | " + " | ".join(across) + " |", "|---" * (len(across) + 1) + "|"]
+    for head in down:
+        cells = [
+            format_value(rows[head].get(other) if rows_down else rows[other].get(head)) for other in across
+        ]
+        lines.append(f"| {head} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 

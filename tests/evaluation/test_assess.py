@@ -1,0 +1,175 @@
+"""A judgement gives the truth its due and catches models that only seem right."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from burnin.core import KnownDensity
+from burnin.data import GaussianMixture, Rings, eight_gaussians, make_density
+from burnin.energies import FromLogProb
+from burnin.evaluation.assess import Assessment, Effort, Units, assess, plane_of
+from burnin.evaluation.model import Chain, Model
+from burnin.rng import Streams
+from burnin.samplers import Annealed, Knots, Langevin
+from burnin.starts import FromNoise
+
+T = 0.5
+EFFORT = Effort(
+    samples=400,
+    distance_sets=6,
+    long_chains=200,
+    long_steps=150,
+    data_chains=150,
+    data_steps=150,
+    grid_points=61,
+)
+
+
+class Known(nn.Module):
+    """E = -T·log p, with an error on top."""
+
+    def __init__(self, density: KnownDensity, *, tilt: float = 0.0) -> None:
+        super().__init__()
+        self.energy = FromLogProb(density.log_prob, T)
+        self.tilt = tilt
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.energy(x) + self.tilt * x[:, 0]
+
+
+def model_of(density: KnownDensity, energy: nn.Module, *, num_steps: int = 300) -> Model:
+    plain = Langevin(0.02 / T, T)
+    heated = Annealed(
+        Langevin(Knots(((0, 0.2 / T), (num_steps, 0.02 / T))), T),
+        Knots(((0, 10.0), (num_steps // 2, 1.0))),
+        0.5,
+    )
+    return Model(
+        energy=energy,
+        temperature=T,
+        data=density,
+        noise=FromNoise(scale=3.0),
+        plain=Chain(plain, num_steps),
+        annealed=Chain(heated, num_steps),
+        trained_from_noise=True,
+        scale=None,
+        scheme="truth",
+        num_updates=0,
+    )
+
+
+def judged(model: Model, effort: Effort = EFFORT, seed: int = 0) -> Assessment:
+    streams = Streams(seed)
+
+    def silent(what: str, done: int, total: int) -> None:
+        assert done <= total
+
+    return assess(model, effort, Units.fit(model, effort, streams, silent), streams, silent)
+
+
+def wide_mixture() -> GaussianMixture:
+    return eight_gaussians()
+
+
+def test_the_truth_is_a_generator_a_density_and_fits() -> None:
+    density = wide_mixture()
+    result = judged(model_of(density, Known(density)))
+    assert result.verdict.generator
+    assert result.verdict.density
+    assert result.verdict.fits
+    assert result.density_kl is not None
+    assert abs(result.density_kl) < 1e-6
+    assert max(result.annealed, result.long_run, result.data_run) < 5
+    assert result.data_run < 3  # chains from data are at the law from the first step
+
+
+def test_a_wrong_energy_does_not_fit_though_chains_from_data_look_right() -> None:
+    """A tilt moves mass between modes that short chains do not cross."""
+    density = wide_mixture()
+    model = model_of(density, Known(density, tilt=1.0))
+    result = judged(model)
+    assert result.verdict.fits is False
+    assert "NO" in result.verdict.lines[2]
+    log_truth, log_model = result.log_truth, result.log_model
+    assert log_truth is not None
+    assert log_model is not None
+    assert result.density_kl is not None
+    # KL(p ‖ p·exp(-x/T)/Z) = ⟨x⟩/T + log Z, on the grid itself
+    assert result.grid is not None
+    tilt = -result.grid.positions()[:, 0].double() / T
+    expected = (log_truth + tilt).logsumexp(0) - (log_truth.exp() * tilt).sum()
+    assert result.density_kl == pytest.approx(expected.item(), rel=1e-3)
+
+
+def test_an_energy_that_samples_leave_is_no_density() -> None:
+    class Flat(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return 1e-3 * x.square().sum(1)
+
+    density = wide_mixture()
+    result = judged(model_of(density, Flat()))
+    assert not result.verdict.density
+    assert result.verdict.fits is False
+    assert result.long_run > 5
+    assert result.data_run > 5
+
+
+def test_the_same_seed_gives_the_same_judgement() -> None:
+    density = wide_mixture()
+    small = Effort(50, 5, 40, 20, 40, 20, 21)
+    first, second = (judged(model_of(density, Known(density), num_steps=20), small) for _ in range(2))
+    assert first.verdict == second.verdict
+    assert first.plain == second.plain
+    assert torch.equal(first.samples.position, second.samples.position)
+
+
+def test_long_chains_go_on_from_the_short_ones() -> None:
+    density = wide_mixture()
+    effort = Effort(60, 5, 25, 30, 20, 10, 21)
+    result = judged(model_of(density, Known(density), num_steps=40), effort)
+    assert len(result.samples.position) == 60
+    assert result.long_sampled.result.state.iteration == 40 + 30
+    assert len(result.long_sampled.position) == 25
+    assert result.data_sampled.result.state.iteration == 10
+
+
+def test_progress_is_told_to_the_end_of_every_stage() -> None:
+    density = wide_mixture()
+    effort = Effort(50, 5, 40, 20, 40, 20, 21)
+    told: dict[str, list[tuple[int, int]]] = defaultdict(list)
+
+    def report(what: str, done: int, total: int) -> None:
+        told[what].append((done, total))
+
+    model, streams = model_of(density, Known(density), num_steps=20), Streams(0)
+    assess(model, effort, Units.fit(model, effort, streams, report), streams, report)
+    assert len(told) == 6
+    for what, pairs in told.items():
+        assert pairs[-1][0] == pairs[-1][1], what
+
+
+def test_without_a_known_density_the_fit_is_unknown() -> None:
+    moons = make_density("moons")
+    known = Known(wide_mixture())
+    model = model_of(wide_mixture(), known, num_steps=10)
+    result = judged(Model(**{**vars(model), "data": moons}), Effort(50, 5, 40, 10, 40, 10, 21))
+    assert result.density_kl is None
+    assert result.verdict.fits is None
+    assert "unknown" in result.verdict.lines[2]
+
+
+def test_the_plane_of_each_kind_of_data() -> None:
+    x = torch.tensor([[1.0, -2.0], [0.5, 1.0]])
+    rings = plane_of(Rings.paper(), torch.zeros(3, 10), 11)
+    assert rings is not None
+    assert (rings.half_width, rings.points, rings.dim) == (4.0, 11, 10)
+    toy = plane_of(wide_mixture(), x, 11)
+    assert toy is not None
+    assert math.isclose(toy.half_width, 2.3, rel_tol=1e-6)
+    table = make_density("moons")
+    assert plane_of(table, x, 11) is not None
