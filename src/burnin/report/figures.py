@@ -59,14 +59,24 @@ def draw_density(axes: Axes, density: Tensor, grid: PlaneGrid, top: float | None
     axes.set_yticks([])
 
 
-def draw_scatter(axes: Axes, samples: Tensor, half_width: float, background: Tensor | None = None) -> None:
-    """Samples as dots on the plane of the first two coordinates, over the data in grey."""
-    if background is not None:
-        axes.plot(background[:, 0], background[:, 1], ".", color="0.8", markersize=1.5, rasterized=True)
+Frame = tuple[tuple[float, float], tuple[float, float]]
+"""What a picture shows of the first and of the second coordinate."""
+
+
+def frame_around(data: Tensor, margin: float = 0.15) -> Frame:
+    """The range of the first two coordinates, each with a margin."""
+    low, high = data[:, :2].min(0).values, data[:, :2].max(0).values
+    room = margin * (high - low)
+    (left, bottom), (right, top) = (low - room).tolist(), (high + room).tolist()
+    return (left, right), (bottom, top)
+
+
+def draw_scatter(axes: Axes, samples: Tensor, frame: Frame) -> None:
+    """Samples as dots on the plane of the first two coordinates."""
     axes.plot(samples[:, 0], samples[:, 1], ".", color="#b5367a", markersize=1.5, rasterized=True)
-    axes.set_xlim(-half_width, half_width)
-    axes.set_ylim(-half_width, half_width)
-    axes.set_aspect("equal")
+    axes.set_xlim(*frame[0])
+    axes.set_ylim(*frame[1])
+    axes.set_box_aspect(1)
     axes.set_xticks([])
     axes.set_yticks([])
 

@@ -38,16 +38,16 @@ def overview_figure(model: Model, result: Assessment, data: torch.Tensor) -> Fig
         figures.draw_density(second, result.log_model.exp(), result.grid, top)
         first.set_title("true density")
         second.set_title(f"model density, KL {result.density_kl:.3g} nats")
-        figures.draw_scatter(third, samples[:SHOWN], half)
+        figures.draw_scatter(third, samples[:SHOWN], ((-half, half), (-half, half)))
     else:
         if data.shape[1] == 1:
             figures.draw_histogram(first, {"data": data})
             figures.draw_histogram(third, {"data": data, "samples": samples})
             first.set_title("data")
         else:
-            half = 1.15 * data[:, :2].abs().max().item()
-            figures.draw_scatter(first, data[:SHOWN], half)
-            figures.draw_scatter(third, samples[:SHOWN], half)
+            frame = figures.frame_around(data)
+            figures.draw_scatter(first, data[:SHOWN], frame)
+            figures.draw_scatter(third, samples[:SHOWN], frame)
             first.set_title("data, first two coordinates")
         _draw_energies(second, model, result, data)
     third.set_title(f"samples from noise, {result.sample_distance(model):.3g} × chance")

@@ -56,6 +56,7 @@ def save_checkpoint(folder: Path, step: int, snapshot: Snapshot, *, keep: int = 
         "step": step,
         "tensors": tensor_name,
         "sha256": digest,
+        "state_sha256": _state_digest(snapshot.state),
         "state": snapshot.state,
     }
     path = _json_path(folder, step)
@@ -112,8 +113,8 @@ def load_checkpoint(folder: Path, step: int | None = None) -> Snapshot:
     except SafetensorError as error:
         raise CheckpointError(f"{tensor_path} is no safetensors file ({error})") from error
     state = header.get("state")
-    if not isinstance(state, dict):
-        raise CheckpointError(f"{path} is damaged (it holds no state); remove it to use the one before")
+    if not isinstance(state, dict) or _state_digest(state) != header.get("state_sha256"):
+        raise CheckpointError(f"{path} is damaged (its state is not what was written); remove it")
     return Snapshot(tensors, state)
 
 
@@ -154,6 +155,10 @@ def load_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor]) -> None
     except RuntimeError as error:
         reason = " ".join(str(error).split())
         raise CheckpointError(f"the checkpoint's weights do not fit this energy: {reason}") from error
+
+
+def _state_digest(state: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
 def _json_path(folder: Path, step: int) -> Path:
