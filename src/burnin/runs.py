@@ -13,7 +13,7 @@ from burnin.core import InputError, Outcome
 from burnin.evaluation.assess import Assessment, Effort, Report, Units, assess
 from burnin.evaluation.model import Model
 from burnin.rng import Streams
-from burnin.training import RunFolder, Trainer, load_checkpoint
+from burnin.training import RunFolder, load_checkpoint
 from burnin.training.trainer import Metrics
 
 
@@ -22,7 +22,6 @@ def train_in(
     config: Config | None,
     *,
     resume: bool,
-    on_start: Callable[[Trainer, Config], None] | None = None,
     on_update: Callable[[int, Metrics], None] | None = None,
     on_event: Callable[[str], None] | None = None,
 ) -> Outcome:
@@ -46,8 +45,6 @@ def train_in(
         trainer = build_trainer(config)
         folder = RunFolder(path)
         folder.config_path.write_text(dump_config(config), encoding="utf-8")
-    if on_start is not None:
-        on_start(trainer, config)
     return trainer.train(
         config.run.updates,
         folder=folder,
@@ -64,12 +61,11 @@ def effort_of(config: Config) -> Effort:
     return Effort(**config.study.model_dump())
 
 
-def assess_run(path: Path, report: Report, *, units: Units | None = None) -> tuple[Model, Assessment]:
+def assess_run(path: Path, report: Report) -> tuple[Model, Assessment]:
     """Loads the model of a run's folder and judges it, with streams of the run's own seed."""
     config = read_run_config(path)
     model, effort, streams = load_model(path), effort_of(config), Streams(config.run.seed)
-    if units is None:
-        units = Units.fit(model, effort, streams, report)
+    units = Units.fit(model, effort, streams, report)
     return model, assess(model, effort, units, streams, report)
 
 

@@ -41,7 +41,11 @@ class Arm:
 
 @dataclass(frozen=True)
 class ArmRun:
-    """What became of one arm's chains in an update."""
+    """What became of one arm's chains in an update.
+
+    Norm, acceptance, step size and the number of non-finite proposals are those of the whole batch in
+    which the arm ran. A chain lost to resampling is a non-finite proposal but not a stopped chain.
+    """
 
     drawn: Drawn
     position: Tensor
@@ -49,6 +53,7 @@ class ArmRun:
     acceptance: float
     step_size: float
     num_stopped: int
+    num_non_finite: int
 
 
 def run_arms(
@@ -70,6 +75,7 @@ def run_arms(
                 acceptance=result.acceptance,
                 step_size=result.state.step_size,
                 num_stopped=int((~part[1]).sum()),
+                num_non_finite=result.non_finite,
             )
     return [runs[i] for i in range(len(arms))]
 

@@ -297,6 +297,7 @@ def _numbers(
             f"step_size/{arm.name}": arm_run.step_size,
             f"acceptance/{arm.name}": arm_run.acceptance,
             f"stopped/{arm.name}": float(arm_run.num_stopped),
+            f"non_finite/{arm.name}": float(arm_run.num_non_finite),
         }
     return numbers
 
