@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -49,3 +50,14 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_there_are_examples() -> None:
     assert sum(len(blocks(page, "python")) for page in PAGES) >= 5
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/rings.md"])
+def test_tables_are_as_drawn_from_results(name: str) -> None:
+    spec = importlib.util.spec_from_file_location("draw", ROOT / "docs" / "draw.py")
+    assert spec is not None
+    assert spec.loader is not None
+    draw = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(draw)
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert draw.redrawn(text) == text, "run: python docs/draw.py"

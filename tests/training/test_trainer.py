@@ -142,7 +142,7 @@ def test_updates_are_those_of_the_formula(name: str) -> None:
 
 def test_metrics_are_named_for_every_arm() -> None:
     numbers = trainer_of(mlp(), hybrid()).update()
-    kinds = ("d", "std", "snr", "r", "step_size", "acceptance", "stopped")
+    kinds = ("d", "std", "snr", "r", "step_size", "acceptance", "stopped", "non_finite")
     wanted = {f"{kind}/{arm}" for kind in kinds for arm in ("noise", "data")} | {"loss", "learning_rate"}
     assert set(numbers) == wanted
     assert all(isinstance(value, float) for value in numbers.values())
