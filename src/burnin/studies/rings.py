@@ -43,35 +43,30 @@ SCHEMES: dict[str, list[str]] = {
     "refresh": ['scheme.name="refresh"'],
     "hybrid": ['scheme.name="hybrid"'],
     "noise-annealed": ['scheme.name="noise"'],
-    "hybrid-plain": ['scheme.name="hybrid"', PLAIN],
 }
-"""The five schemes of the paper and two ablations, as changes of the recipe.
+"""The five schemes of the paper, and the noise scheme with the hybrid's chains, as changes of the recipe.
 
-The noise scheme is the paper's: plain short chains. The hybrid's chains from noise are annealed. The two
-ablations exchange the chains, so that what the scheme does and what the chain does can be told apart.
+The noise scheme is the paper's: plain short chains. The hybrid's chains from noise are annealed; the last
+row, and "no-annealing" below, exchange the chains, to tell what the scheme does from what the chain does.
 """
 CHANGES: dict[str, list[str]] = {
     "baseline": [],
     "no-fourier": ["model.frequencies=[]"],
-    "no-fourier-wide": ["model.frequencies=[]", "model.width=128"],
+    "no-annealing": [PLAIN],
+    "no-resampling": ["sampler_from_noise.resample_below=0"],
     "one-step": [
         'sampler.scale="none"',
         "sampler.step_size=1e-4",
         "sampler_from_noise.step_size=1e-4",
     ],
     "no-factor": ['model.gaussian_factor="none"'],
-    "no-resampling": ["sampler_from_noise.resample_below=0"],
-    "no-annealing": [PLAIN],
     "no-average": ["model.average=0.0"],
     "no-decay": ['optimizer.decay="none"'],
     "no-average-no-decay": ["model.average=0.0", 'optimizer.decay="none"'],
-    "T-0.05": ["model.temperature=0.05"],
-    "T-5": ["model.temperature=5.0"],
-    "step-0.1": ["sampler.step_size=0.1"],
-    "step-0.4": ["sampler.step_size=0.4"],
-    "steps-5": ["sampler.num_steps=5", "sampler.step_size=[[0, 0.3], [5, 0.05]]"],
     "lam-1": ["scheme.lam=1.0"],
-    "lam-100": ["scheme.lam=100.0"],
+    "T-0.05": ["model.temperature=0.05"],
+    "steps-5": ["sampler.num_steps=5", "sampler.step_size=[[0, 0.3], [5, 0.05]]"],
+    "step-0.4": ["sampler.step_size=0.4"],
     "batch-32": ["run.batch_size=32", "sampler_from_noise.num_chains=32"],
     "wide": ["model.width=128"],
     "leaky": ['model.activation="leaky"'],

@@ -102,7 +102,7 @@ def _make_rows(study: Study, out: Path, configs: Mapping[str, Config], jobs: int
     with context.Manager() as manager, ProcessPoolExecutor(jobs, mp_context=context) as pool:
         board: Board = manager.dict()
         pending: set[Future[None]] = {
-            pool.submit(_make_row, study.measure, out, name, config, origin, board)
+            pool.submit(_make_row, study.measure, out, name, config, origin, board, os.getpid())
             for name, config in configs.items()
         }
         while pending:
@@ -120,16 +120,18 @@ def _make_row(
     config: Config,
     origin: dict[str, Any],
     board: Board,
+    parent: int,
 ) -> None:
     torch.set_num_threads(max(1, config.run.threads))
     started = time.perf_counter()
-    folder, parent = out / name, os.getppid()
+    folder = out / name
 
     def report(what: str, done: int, total: int) -> None:
         if os.getppid() != parent:
             raise KeyboardInterrupt  # the study was killed: do not go on for nobody
         board[name] = (what, done, total)
 
+    report("training", 0, config.run.updates)
     ended = "finished"
     try:
         outcome = train_in(
