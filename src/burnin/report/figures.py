@@ -129,7 +129,7 @@ def training_figure(metrics: Sequence[Mapping[str, Any]], temperature: float) ->
 def schemes_figure(
     truth: Tensor, data: Tensor, columns: Mapping[str, tuple[Tensor, Tensor]], grid: PlaneGrid
 ) -> Figure:
-    """Fig. 2 of the hybrid paper: two rows, the data and one column for each scheme.
+    """Fig. 2 of the hybrid paper: two rows, the truth and one column for each scheme.
 
     Top: kernel-density estimates of samples from noise. Bottom: model densities. All panels of a row
     share the truth's colour scale.
@@ -146,7 +146,7 @@ def schemes_figure(
     top_kde, top = float(kde.max()), float(truth.max())
     draw_density(axes[0][0], kde, grid, top_kde)
     draw_density(axes[1][0], truth, grid, top)
-    axes[0][0].set_title("data")
+    axes[0][0].set_title("truth")
     axes[0][0].set_ylabel("samples from noise (KDE)")
     axes[1][0].set_ylabel("density exp(-E/T)")
     for column, (name, (samples, density)) in zip(axes.T[1:], columns.items(), strict=True):

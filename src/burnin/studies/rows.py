@@ -98,12 +98,14 @@ def run_study(
 
 def _make_rows(study: Study, out: Path, configs: Mapping[str, Config], jobs: int, status: Status) -> None:
     origin = provenance()
+    # The hybrid has two arms and takes longest, so it starts first.
+    queue = sorted(configs.items(), key=lambda item: item[1].scheme.name != "hybrid")
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager, ProcessPoolExecutor(jobs, mp_context=context) as pool:
         board: Board = manager.dict()
         pending: set[Future[None]] = {
             pool.submit(_make_row, study.measure, out, name, config, origin, board, os.getpid())
-            for name, config in configs.items()
+            for name, config in queue
         }
         while pending:
             done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
