@@ -481,3 +481,8 @@ def test_a_step_schedule_is_read_at_every_iteration() -> None:
         state, _ = sampler.step(energy, state, generator=generator)
         torch.testing.assert_close(state.position, expected, rtol=1e-13, atol=1e-13)
         assert state.step_size == step
+
+
+def test_heat_that_does_not_end_at_the_models_temperature_is_refused() -> None:
+    with pytest.raises(InputError, match="must end at 1"):
+        Annealed(Langevin(0.1, 1.0), heat=Knots(((0, 8.0), (50, 2.0))), resample_below=None)
