@@ -124,7 +124,7 @@ class GuardConfig(_Section):
 
     enabled: bool = True
     window: int = 200
-    warmup: int = 500
+    warmup: int = 100
     threshold: float = 30.0
     patience: int = 10
     remedy: Literal["learning_rate", "step_size", "none"] = "learning_rate"

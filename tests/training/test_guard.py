@@ -151,3 +151,14 @@ def test_rollbacks_are_counted_against_tries(tries: int) -> None:
 def test_wrong_settings_are_refused_by_name(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         GuardSettings(**wrong)
+
+
+def test_suspicious_while_a_number_is_too_far_off_but_not_for_long_enough() -> None:
+    guard = Guard(GuardSettings(window=50, warmup=50, patience=3))
+    for i in range(60):
+        assert guard.look({"d": 0.1 * (-1) ** i}) is None
+    assert not guard.suspicious
+    assert guard.look({"d": 1e6}) is None
+    assert guard.suspicious
+    assert guard.look({"d": 0.1}) is None
+    assert not guard.suspicious

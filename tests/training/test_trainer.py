@@ -23,6 +23,7 @@ from burnin.starts import Bank, FromData, FromNoise
 from burnin.training import (
     Arm,
     FisherScale,
+    Guard,
     GuardSettings,
     Parts,
     RunFolder,
@@ -31,6 +32,7 @@ from burnin.training import (
     read_metrics,
 )
 from burnin.training.arms import run_arms
+from burnin.training.checkpoint import checkpoint_steps
 from burnin.training.schedules import Decay, rate_factor
 
 STEP, T = 0.05, 0.7
@@ -633,3 +635,24 @@ def test_restoring_into_other_parts_is_refused_in_one_line() -> None:
     banked = trainer_of(mlp(), [Arm("noise", bank, sampler, 2)]).snapshot()
     with pytest.raises(CheckpointError, match="FromNoise"):
         trainer_of(mlp(), [Arm("noise", FromNoise(), sampler, 2)]).restore(banked)
+
+
+def test_no_checkpoint_is_made_of_a_suspicious_update(tmp_path: Path) -> None:
+    """What a rollback returns to must be good: the checkpoint due at update 4 waits for update 6."""
+    trainer = trainer_of(mlp(), hybrid(), guard=EAGER)
+
+    class Nervous(Guard):
+        @property
+        def suspicious(self) -> bool:
+            return trainer.step in (4, 5)
+
+    trainer.guard = Nervous(EAGER)
+    made: list[int] = []
+    trainer.train(
+        7,
+        folder=RunFolder(tmp_path / "run"),
+        checkpoint_every=4,
+        on_update=lambda step, _: made.extend(checkpoint_steps(tmp_path / "run")),
+    )
+    assert sorted(set(made)) == [0, 6]
+    assert checkpoint_steps(tmp_path / "run") == [6, 7]

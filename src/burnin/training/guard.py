@@ -27,7 +27,7 @@ class GuardSettings:
     """
 
     window: int = 200
-    warmup: int = 500
+    warmup: int = 100
     threshold: float = 30.0
     patience: int = 10
     remedy: Literal["learning_rate", "step_size", "none"] = "learning_rate"
@@ -90,6 +90,11 @@ class Guard:
         if self._streak[name] < self.settings.patience:
             return None
         return f"{name} = {value:.6g} is far outside its own history (median {middle:.3g} ± {spread:.3g})"
+
+    @property
+    def suspicious(self) -> bool:
+        """True while some number is too far off, though not yet for long enough: no time to save."""
+        return any(self._streak.values())
 
     @property
     def exhausted(self) -> bool:

@@ -141,7 +141,7 @@ class Trainer:
         if 0 < num_updates <= self.step:
             return Outcome.OK
         log = MetricsLog(folder, self.step, tensorboard=tensorboard) if folder is not None else None
-        before = time.perf_counter()
+        before, due = time.perf_counter(), False
         if folder is not None and self.step == 0:
             save_checkpoint(folder.path, 0, self.snapshot())
         try:
@@ -162,7 +162,11 @@ class Trainer:
                     if on_update is not None:
                         on_update(self.step, numbers)
                     stop = interrupted()
-                    if stop or self.step % checkpoint_every == 0 or self.step == num_updates:
+                    due = due or self.step % checkpoint_every == 0
+                    # What a rollback returns to must be good: a suspicious update is not saved.
+                    wait = self.guard is not None and self.guard.suspicious
+                    if stop or self.step == num_updates or (due and not wait):
+                        due = False
                         self._last_good = self.snapshot().clone()
                         if folder is not None and log is not None:
                             log.flush()
