@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 
 from burnin.config import Config, SamplerSettings, nearest, read_run_config
 from burnin.core import Density, InputError, Sampler, Start
-from burnin.data import load_table, make_density
+from burnin.data import NoisyDensity, load_table, make_density
 from burnin.energies import MLP, FourierFeatures, GaussianFactor, Standardised
 from burnin.evaluation.model import Chain, Model
 from burnin.rng import Streams
@@ -30,24 +29,6 @@ from burnin.training import Arm, FisherScale, GuardSettings, Parts, Trainer, loa
 from burnin.training.schedules import rate_factor
 
 MOMENT_SAMPLES = 20_000
-
-
-@dataclass(frozen=True)
-class NoisyDensity:
-    """A density with fresh Gaussian noise on every draw (convergent, 5A)."""
-
-    inner: Density
-    noise: float
-
-    @property
-    def dim(self) -> int:
-        """Number of dimensions."""
-        return self.inner.dim
-
-    def sample(self, n: int, generator: torch.Generator) -> Tensor:
-        """Draws with noise added."""
-        x = self.inner.sample(n, generator)
-        return x + self.noise * torch.randn(x.shape, generator=generator, dtype=x.dtype)
 
 
 def build_data(config: Config) -> Density:

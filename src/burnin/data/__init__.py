@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Callable
 
 from burnin.core import Density, InputError, KnownDensity
+from burnin.data.corruption import NoisyDensity
 from burnin.data.curves import Moons, Pinwheel, SwissRoll, circles
 from burnin.data.mixtures import Checkerboard, Funnel, GaussianMixture, eight_gaussians, unequal_gaussians
 from burnin.data.rings import Rings
@@ -20,6 +21,7 @@ __all__ = [
     "Funnel",
     "GaussianMixture",
     "Moons",
+    "NoisyDensity",
     "Pinwheel",
     "Rings",
     "SwissRoll",
