@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from burnin.bench import write_page
 from burnin.studies.rings import METRICS
 from burnin.studies.table import markdown_table
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "docs" / "rings.md")
+BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
 CHANGES = (
     "density_kl",
@@ -72,3 +74,5 @@ if __name__ == "__main__":
     for page in PAGES:
         page.write_text(redrawn(page.read_text(encoding="utf-8")), encoding="utf-8")
         sys.stdout.write(f"{page.relative_to(ROOT)}\n")
+    BENCHMARKS.write_text(write_page(_read("bench")), encoding="utf-8")
+    sys.stdout.write(f"{BENCHMARKS.relative_to(ROOT)}\n")

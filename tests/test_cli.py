@@ -118,7 +118,7 @@ def assert_refused(result: Result, *words: str, code: int = 2) -> None:
 # ---------------------------------------------------------------- help
 
 
-COMMANDS = ["train", "sample", "report", "reproduce", "recipes", "demo"]
+COMMANDS = ["train", "sample", "report", "reproduce", "recipes", "demo", "bench"]
 
 
 def test_the_commands_are_those_of_the_issue() -> None:
@@ -378,6 +378,29 @@ def test_one_column_is_enough(burnin: Burnin) -> None:
     Path("one.csv").write_text("height\n" + "".join(f"{1.5 + 0.01 * i}\n" for i in range(30)))
     assert burnin("train", "small.toml", "--out", "run", "--set", 'data={file="one.csv"}').code == 0
     assert burnin("report", "run").code == 0
+
+
+def test_many_samples_are_drawn_in_blocks(burnin: Burnin, trained: Path) -> None:
+    result = burnin("sample", "run", "-n", "25", "-o", "all.npy", "--block", "10")
+    assert result.code == 0, result.err
+    assert "chains: " in result.err
+    drawn = np.load("all.npy")
+    assert drawn.shape == (25, 2)
+    assert np.isfinite(drawn).all()
+    assert len(np.unique(drawn, axis=0)) == 25, "each block draws its own"
+    assert burnin("sample", "run", "-n", "10", "-o", "first.npy", "--block", "10").code == 0
+    np.testing.assert_array_equal(np.load("first.npy"), drawn[:10])
+    assert burnin("sample", "run", "-n", "25", "-o", "all.csv", "--block", "10").code == 0
+    np.testing.assert_allclose(np.loadtxt("all.csv", delimiter=",", skiprows=1), drawn, rtol=1e-6)
+
+
+def test_long_chains_are_kept_on_disk(burnin: Burnin, trained: Path) -> None:
+    further = ("--steps", "25", "--keep", "chains.npy", "--keep-every", "10")
+    assert burnin("sample", "run", "-n", "6", "-o", "ends.npy", *further).code == 0
+    kept = np.load("chains.npy", mmap_mode="r")
+    assert kept.shape == (2, 6, 2)
+    assert burnin("sample", "run", "-n", "6", "-o", "twenty.npy", "--steps", "20").code == 0
+    np.testing.assert_array_equal(kept[1], np.load("twenty.npy"))
 
 
 def test_samples_as_npy_are_seeded_and_not_written_over(burnin: Burnin, trained: Path) -> None:

@@ -10,15 +10,17 @@ from burnin.core import (
     CheckpointError,
     DivergedError,
     Energy,
+    Feed,
     InputError,
     Outcome,
     Sampler,
+    Scheduled,
     StepInfo,
     energy_and_gradient,
     evaluate,
 )
 from burnin.rng import Streams
-from burnin.samplers import HMC, MALA, Annealed, Knots, Langevin, TargetAcceptance, run
+from burnin.samplers import HMC, MALA, Annealed, Engine, Knots, Langevin, TargetAcceptance, run
 from burnin.starts import Bank, FromData, FromNoise
 
 __version__ = "0.1.0"
@@ -33,6 +35,8 @@ __all__ = [
     "CheckpointError",
     "DivergedError",
     "Energy",
+    "Engine",
+    "Feed",
     "FromData",
     "FromNoise",
     "InputError",
@@ -40,6 +44,7 @@ __all__ = [
     "Langevin",
     "Outcome",
     "Sampler",
+    "Scheduled",
     "StepInfo",
     "Streams",
     "TargetAcceptance",

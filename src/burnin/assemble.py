@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from burnin.samplers import (
     HMC,
     MALA,
     Annealed,
+    Engine,
     Knots,
     Langevin,
     OverEnergyNorm,
@@ -79,7 +81,14 @@ def build_sampler(settings: SamplerSettings, temperature: float) -> Sampler:
     return Annealed(inner, _knots(settings.heat), settings.resample_below or None)
 
 
-def build_trainer(config: Config) -> Trainer:
+def build_engine(
+    config: Config, *, threads: int | None = None, say: Callable[[str], None] | None = None
+) -> Engine:
+    """How the configured chains are computed."""
+    return Engine(config.run.compile, threads=threads, say=say)
+
+
+def build_trainer(config: Config, engine: Engine | None = None) -> Trainer:
     """Everything of a training run, at its start."""
     streams = Streams(config.run.seed)
     data = build_data(config)
@@ -119,6 +128,7 @@ def build_trainer(config: Config) -> Trainer:
         average=config.model.average,
         clip_norm=config.optimizer.clip_norm,
         guard=guard,
+        engine=engine or build_engine(config),
     )
     return Trainer(parts, batch_size=config.run.batch_size, streams=streams)
 
@@ -159,10 +169,10 @@ def build_noise(config: Config) -> FromNoise:
     return FromNoise(config.noise.kind, config.noise.scale, config.noise.shift)
 
 
-def load_model(folder: Path) -> Model:
+def load_model(folder: Path, engine: Engine | None = None) -> Model:
     """The model that a run's newest checkpoint holds."""
     config = read_run_config(folder)
-    trainer = build_trainer(config)
+    trainer = build_trainer(config, engine)
     snapshot = load_checkpoint(folder)
     trainer.restore(snapshot)
     return model_of(trainer, config)
@@ -182,6 +192,7 @@ def model_of(trainer: Trainer, config: Config) -> Model:
         scale=trainer.parts.scale.value() if trainer.parts.scale is not None else None,
         scheme=config.scheme.name,
         num_updates=trainer.step,
+        engine=trainer.engine,
     )
 
 

@@ -1,4 +1,4 @@
-"""The command line: train, sample, report, reproduce, recipes, demo."""
+"""The command line: train, sample, report, reproduce, recipes, demo, bench."""
 
 from __future__ import annotations
 
@@ -45,50 +45,36 @@ def train(
     console.print(f"trained: {folder}. Next: burnin report {folder}")
 
 
-@app.command(epilog="Example: burnin sample runs/rings -n 1000 -o samples.csv")
+@app.command(epilog="Example: burnin sample runs/rings -n 1000000 -o samples.npy")
 def sample(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
     number: Annotated[int, typer.Option("-n", help="How many samples.")] = 1000,
     output: Annotated[Path, typer.Option("-o", help="Where to: .npy or .csv.")] = Path("samples.npy"),
     seed: Annotated[int, typer.Option(help="Seed of the chains.")] = 0,
     steps: Annotated[int, typer.Option(help="Further steps after the chain's own number.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    keep: Annotated[
+        Path | None, typer.Option(help="A .npy file for the chains along the further steps, (k, n, dim).")
+    ] = None,
+    keep_every: Annotated[int, typer.Option(help="Steps between two kept positions.")] = 100,
+    block: Annotated[int, typer.Option(help="Chains at a time; memory grows with it, not with -n.")] = 10_000,
+    force: Annotated[bool, typer.Option("--force", help="Write over existing files.")] = False,
 ) -> None:
     """Draw samples from a trained model, by chains that start at noise."""
-    import numpy as np
-
-    from burnin.assemble import load_model
-    from burnin.evaluation import chains
+    from burnin.assemble import build_engine, load_model
+    from burnin.drawing import Request, draw
     from burnin.rng import Streams
+    from burnin.runs import available_cores
 
     console = make_console()
-    if output.suffix not in (".npy", ".csv"):
-        raise InputError(f"the output {output} must end in .npy or .csv")
-    if not output.parent.is_dir():
-        raise InputError(f"there is no folder {output.parent} for the output {output.name}; make it first")
-    if output.exists() and not force:
-        raise InputError(f"{output} exists; choose another -o, or add --force to write over it")
-    if number < 1 or steps < 0:
-        raise InputError(f"-n is {number} and --steps {steps}; they must be at least 1 and 0")
-    use_threads(read_run_config(run))
-    model = load_model(run)
-    stream = Streams(seed)["sample"]
+    request = Request(number, output, steps, keep, keep_every, block, force)
+    config = read_run_config(run)
+    use_threads(config)
+    engine = build_engine(config, threads=available_cores(), say=console.print)
+    model = load_model(run, engine)
     with stages_bar(console) as report:
-        length = model.own.num_steps
-        sampled = chains.from_noise(
-            model, number, stream, progress=lambda done, *_: report("chains", done, length)
-        )
-        if steps:
-            sampled = chains.go_on(
-                model, sampled, steps, stream, progress=lambda done, *_: report("further", done, steps)
-            )
-    values = sampled.position.numpy()
-    if output.suffix == ".npy":
-        np.save(output, values)
-    else:
-        np.savetxt(output, values, delimiter=",", header=",".join(model.columns), comments="", fmt="%.9g")
-    if sampled.result.outcome is not Outcome.OK:
-        console.print(f"warning: {sampled.result.outcome.message}")
+        outcome = draw(model, request, Streams(seed)["sample"], report)
+    if outcome is not Outcome.OK:
+        console.print(f"warning: {outcome.message}")
     console.print(f"{number} samples in {output}")
 
 
@@ -183,9 +169,49 @@ def demo(
     console.print(f"report: {out / 'report.html'}, picture: {out / 'report.png'}")
 
 
+@app.command(epilog="Example: burnin bench --peers --json bench.json")
+def bench(
+    peers: Annotated[bool, typer.Option("--peers", help="Also measure torchebm and JAX.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything here.")] = None,
+    sizes: Annotated[str, typer.Option(help="Which cases, separated by commas; all by default.")] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="Short turns: rough numbers soon.")] = False,
+    repeats: Annotated[int | None, typer.Option(help="Turns of each contestant.", min=1)] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Cores of the second table; all by default, 1 leaves it out.", min=1)
+    ] = None,
+    docs: Annotated[
+        bool, typer.Option("--docs", help="Write docs/benchmarks.md and results/bench/table.json.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+) -> None:
+    """Measure how fast chains run, here and in other libraries, on one core and on all."""
+    from burnin.bench import choose_cases, measure, settings_for, write_docs, write_summary
+    from burnin.studies.table import write_json
+
+    console = make_console()
+    cases = choose_cases([part.strip() for part in sizes.split(",") if part.strip()])
+    settings = settings_for(cases, peers=peers, quick=quick, repeats=repeats, threads=threads)
+    if json_file is not None:
+        if json_file.exists() and not force:
+            raise InputError(f"{json_file} exists; choose another --json, or add --force to write over it")
+        if not json_file.parent.is_dir():
+            raise InputError(f"there is no folder {json_file.parent} for {json_file.name}; make it first")
+    if docs and not Path("docs").is_dir():
+        raise InputError("there is no folder docs here; --docs is for a working copy of burnin")
+    with studies_bar(console) as status:
+        result = measure(settings, status)
+    if json_file is not None:
+        write_json(json_file, result)
+    print(write_summary(result))
+    if docs:
+        page, table = write_docs(Path(), result)
+        console.print(f"page: {page}, numbers: {table}")
+
+
 def run_training(console: Console, folder: Path, config: Config, *, resume: bool, label: str) -> Outcome:
     """Trains with a progress bar."""
-    from burnin.runs import train_in
+    from burnin.assemble import build_engine
+    from burnin.runs import available_cores, train_in
 
     use_threads(config)
     with training_bar(console, label, config.run.updates) as update:
@@ -195,6 +221,7 @@ def run_training(console: Console, folder: Path, config: Config, *, resume: bool
             resume=resume,
             on_update=update,
             on_event=lambda text: console.print(f"guard: {text}"),
+            engine=build_engine(config, threads=available_cores(), say=console.print),
         )
 
 
@@ -215,15 +242,17 @@ def finish(console: Console, folder: Path, outcome: Outcome) -> None:
 
 def write_run_report(console: Console, folder: Path) -> tuple[list[str], dict[str, str]]:
     """Judges a run and writes its report; returns the verdict's lines and the numbers."""
+    from burnin.assemble import build_engine
     from burnin.config import dump_config
     from burnin.report.summary import build_page, write_report
-    from burnin.runs import assess_run, fresh_data
+    from burnin.runs import assess_run, available_cores, fresh_data
     from burnin.training import read_metrics
 
     config = read_run_config(folder)
     use_threads(config)
+    engine = build_engine(config, threads=available_cores())
     with stages_bar(console) as status:
-        model, result = assess_run(folder, status)
+        model, result = assess_run(folder, status, engine)
     page = build_page(
         model,
         result,

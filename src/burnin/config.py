@@ -34,7 +34,8 @@ class _Section(BaseModel):
 class RunSettings(_Section):
     """How long, how large, from which seed; `threads` of torch, 0 for its own choice.
 
-    Small networks run fastest on one thread, and only the same number gives the same bits.
+    Small networks run fastest on one thread, and only the same number gives the same bits. Native chains
+    use every core whatever `threads` says, and give the same bits. `compile` says how chains are computed.
     """
 
     seed: int = 0
@@ -44,6 +45,7 @@ class RunSettings(_Section):
     log_every: Count = 1
     tensorboard: bool = True
     threads: int = 1
+    compile: Literal["auto", "never", "always"] = "auto"
 
 
 class DataSettings(_Section):

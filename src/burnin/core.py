@@ -66,7 +66,7 @@ class ChainState:
         position: where the chains are, (n, ...).
         energy: E at the position, (n,).
         gradient: ∇E at the position, same shape as position.
-        step_size: the current step; adaptive samplers change it.
+        step_size: the current step, a 0-d float64 tensor; adaptive samplers change it.
         scale: per-dimension factor of the step (a diagonal preconditioner; the law stays the same).
         alive: False for chains that left the finite numbers; they stay at their last finite position.
         log_weight: logarithm of each chain's importance weight, (n,); annealed samplers change it.
@@ -76,7 +76,7 @@ class ChainState:
     position: Tensor
     energy: Tensor
     gradient: Tensor
-    step_size: float
+    step_size: Tensor
     scale: Tensor
     alive: Tensor
     log_weight: Tensor
@@ -97,8 +97,56 @@ class StepInfo(NamedTuple):
     non_finite: Tensor
 
 
+Scalar = float | Tensor
+"""A number, or a 0-d tensor where the step is part of a compiled graph."""
+
+
+class Scheduled(NamedTuple):
+    """The numbers of one step that follow a schedule, not the chains.
+
+    Attributes:
+        temperature: T of the step's noise.
+        step_size: the step; None for the state's own.
+        gain: how fast the step follows the acceptance; 0 keeps it.
+        reweight: c in log_weight + c·E before the step; 0 leaves the weights alone.
+        resample_below: the chains are resampled when the weights' effective share is below it.
+    """
+
+    temperature: Scalar
+    step_size: Scalar | None = None
+    gain: Scalar = 0.0
+    reweight: float = 0.0
+    resample_below: float = 0.0
+
+
+class Feed(NamedTuple):
+    """All that one step needs beside the energy and the state, so that a step is a pure function.
+
+    Attributes:
+        normal: standard normal noise of the position's shape.
+        spare: n + 1 further standard normal numbers.
+        numbers: what the sampler's schedule says for this step.
+    """
+
+    normal: Tensor
+    spare: Tensor
+    numbers: Scheduled
+
+    @property
+    def uniform(self) -> Tensor:
+        """A uniform number for each chain, (n,)."""
+        uniform: Tensor = torch.special.ndtr(self.spare[:-1])
+        return uniform
+
+    @property
+    def offset(self) -> Tensor:
+        """One uniform number for all chains, 0-d."""
+        offset: Tensor = torch.special.ndtr(self.spare[-1])
+        return offset
+
+
 class Sampler(Protocol):
-    """The sampler contract: ``init`` and one pure ``step``. See CONTRIBUTING.md for a skeleton.
+    """The sampler contract: ``init``, ``schedule`` and one pure ``step``. See CONTRIBUTING.md for a skeleton.
 
     A sampler is a frozen dataclass, never an nn.Module; it owns no generator and no chains.
     """
@@ -117,10 +165,12 @@ class Sampler(Protocol):
         """The state of chains that start at `position`."""
         ...
 
-    def step(
-        self, energy: Energy, state: ChainState, *, generator: torch.Generator
-    ) -> tuple[ChainState, StepInfo]:
-        """One transition of every chain."""
+    def schedule(self, iteration: int, num_steps: int) -> list[Scheduled]:
+        """The numbers of `num_steps` steps from step number `iteration` on."""
+        ...
+
+    def step(self, energy: Energy, state: ChainState, feed: Feed) -> tuple[ChainState, StepInfo]:
+        """One transition of every chain; no draw, no branch on what the tensors hold, but for speed."""
         ...
 
 
@@ -143,6 +193,14 @@ class KnownDensity(Density, Protocol):
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Normalised log-density, (n,)."""
+        ...
+
+
+class HasGradient(Protocol):
+    """An energy that computes its input gradient itself, faster than a tape could."""
+
+    def energy_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """E(x), (n,), and ∇E(x), both without a graph."""
         ...
 
 
@@ -172,7 +230,8 @@ def evaluate(energy: Energy, x: Tensor) -> Tensor:
 def energy_and_gradient(energy: Energy, x: Tensor) -> tuple[Tensor, Tensor]:
     """E(x) and ∇E(x), detached. Gradients of weights are not computed.
 
-    Chains in a batch do not interact, so one backward pass of the sum gives every gradient.
+    Chains in a batch do not interact, so one backward pass of the sum gives every gradient. An energy
+    that knows its own gradient (`HasGradient`) is asked for it.
 
     Example:
         >>> import torch
@@ -180,6 +239,12 @@ def energy_and_gradient(energy: Energy, x: Tensor) -> tuple[Tensor, Tensor]:
         >>> value.item(), gradient.item()
         (4.5, 3.0)
     """
+    own: Callable[[Tensor], tuple[Tensor, Tensor]] | None = getattr(energy, "energy_and_gradient", None)
+    if own is not None:
+        return own(x)
+    if torch.compiler.is_compiling():  # the tracer knows torch.func, not a tape inside the graph
+        gradient, value = torch.func.grad(lambda y: _summed(energy, y), has_aux=True)(x)
+        return value, gradient
     with torch.enable_grad():
         x = x.detach().requires_grad_(True)
         value = evaluate(energy, x)
@@ -188,8 +253,13 @@ def energy_and_gradient(energy: Energy, x: Tensor) -> tuple[Tensor, Tensor]:
                 "the energy's output does not depend on its input through torch operations, "
                 "so it has no gradient; avoid .detach(), .item() and numpy inside the energy"
             )
-        gradient: Tensor = torch.autograd.grad(value.sum(), x)[0]
+        gradient = torch.autograd.grad(value.sum(), x)[0]
     return value.detach(), gradient
+
+
+def _summed(energy: Energy, x: Tensor) -> tuple[Tensor, Tensor]:
+    value = evaluate(energy, x)
+    return value.sum(), value.detach()
 
 
 def per_chain(value: Tensor, like: Tensor) -> Tensor:

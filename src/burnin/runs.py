@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from burnin.core import InputError, Outcome
 from burnin.evaluation.assess import Assessment, Effort, Report, Units, assess
 from burnin.evaluation.model import Model
 from burnin.rng import Streams
+from burnin.samplers import Engine
 from burnin.training import RunFolder, load_checkpoint
 from burnin.training.trainer import Metrics
 
@@ -24,6 +26,7 @@ def train_in(
     resume: bool,
     on_update: Callable[[int, Metrics], None] | None = None,
     on_event: Callable[[str], None] | None = None,
+    engine: Engine | None = None,
 ) -> Outcome:
     """Trains by `config` in a new folder, or goes on with the run that the folder holds.
 
@@ -37,12 +40,12 @@ def train_in(
                 f"{path} holds a run with other settings; resume it without --set, or choose another --out"
             )
         config = held
-        trainer = build_trainer(config)
+        trainer = build_trainer(config, engine)
         trainer.restore(load_checkpoint(path))
     else:
         if config is None:
             raise InputError("a new run needs a recipe")
-        trainer = build_trainer(config)
+        trainer = build_trainer(config, engine)
         folder = RunFolder(path)
         folder.config_path.write_text(dump_config(config), encoding="utf-8")
     return trainer.train(
@@ -56,15 +59,22 @@ def train_in(
     )
 
 
+def available_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def effort_of(config: Config) -> Effort:
     """How much the configuration wants spent on judging a model."""
     return Effort(**config.study.model_dump())
 
 
-def assess_run(path: Path, report: Report) -> tuple[Model, Assessment]:
+def assess_run(path: Path, report: Report, engine: Engine | None = None) -> tuple[Model, Assessment]:
     """Loads the model of a run's folder and judges it, with streams of the run's own seed."""
     config = read_run_config(path)
-    model, effort, streams = load_model(path), effort_of(config), Streams(config.run.seed)
+    model, effort, streams = load_model(path, engine), effort_of(config), Streams(config.run.seed)
     units = Units.fit(model, effort, streams, report)
     return model, assess(model, effort, units, streams, report)
 

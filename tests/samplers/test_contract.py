@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from burnin.core import ChainState, InputError, Outcome, Sampler, StepInfo
+from burnin.core import ChainState, Energy, InputError, Outcome, Sampler, StepInfo
 from burnin.samplers import (
     HMC,
     MALA,
@@ -24,6 +24,7 @@ from burnin.samplers import (
     TargetAcceptance,
     run,
 )
+from burnin.samplers.blocks import draw_block
 
 T = 0.7
 ADAPT = TargetAcceptance(target=0.6, until=9)
@@ -86,6 +87,12 @@ def stream(seed: int = 4) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+def one_step(
+    sampler: Sampler, energy: Energy, state: ChainState, generator: torch.Generator
+) -> tuple[ChainState, StepInfo]:
+    return sampler.step(energy, state, draw_block(sampler, state, 1, generator).step(0))
+
+
 def tensors(state: ChainState) -> dict[str, Tensor]:
     return {f.name: torch.as_tensor(getattr(state, f.name)) for f in fields(state)}
 
@@ -108,10 +115,11 @@ def test_shapes_and_types_are_kept(name: str, shape: tuple[int, ...], dtype: tor
         assert {state.position.dtype, state.gradient.dtype, state.energy.dtype} == {dtype}
         assert {state.log_weight.dtype, state.scale.dtype} == {dtype}
         assert state.alive.dtype == torch.bool
-        assert isinstance(state.step_size, float)
-        assert state.step_size > 0
+        assert state.step_size.shape == ()
+        assert state.step_size.dtype == torch.float64
+        assert float(state.step_size) > 0
         torch.testing.assert_close(state.energy, energy(state.position))
-        state, info = sampler.step(energy, state, generator=stream(iteration))
+        state, info = one_step(sampler, energy, state, stream(iteration))
         assert info.acceptance.shape == info.gradient_norm.shape == (16,)
         assert info.acceptance.dtype == info.gradient_norm.dtype == dtype
         assert bool(((info.acceptance >= 0) & (info.acceptance <= 1)).all())
@@ -139,7 +147,7 @@ def test_a_step_is_pure(name: str) -> None:
     state = sampler.init(energy, x)
     for _ in range(8):  # the heat, the step size and the weights all change within these
         before = {field: value.clone() for field, value in tensors(state).items()}
-        new, _ = sampler.step(energy, state, generator=stream())
+        new, _ = one_step(sampler, energy, state, stream())
         for field, value in tensors(state).items():
             assert value.equal(before[field]), field
         state = new
@@ -187,7 +195,7 @@ def test_independent_means_that_chains_ignore_each_other(name: str) -> None:
 
 @every_sampler
 def test_names_are_the_contracts(name: str) -> None:
-    for method in ("init", "step"):
+    for method in ("init", "schedule", "step"):
         wanted = inspect.signature(getattr(Sampler, method))
         given = inspect.signature(getattr(type(SAMPLERS[name]), method))
         assert given == wanted
@@ -216,7 +224,7 @@ def test_a_scale_is_a_change_of_units(name: str, shape: tuple[int, ...]) -> None
 def test_a_scale_of_another_type_does_not_change_the_chains(name: str) -> None:
     x = start(dtype=torch.float32)
     state = SAMPLERS[name].init(energy, x, scale=torch.ones(3, dtype=torch.float64))
-    state = SAMPLERS[name].step(energy, state, generator=stream())[0]
+    state = one_step(SAMPLERS[name], energy, state, stream())[0]
     assert state.position.dtype == torch.float32
 
 
@@ -274,7 +282,7 @@ def test_means_over_a_run_are_means_over_its_steps(name: str) -> None:
     generator = stream()
     norms, acceptances = [], []
     for _ in range(6):
-        state, info = sampler.step(energy, state, generator=generator)
+        state, info = one_step(sampler, energy, state, generator)
         norms.append(info.gradient_norm.mean().item())
         acceptances.append(info.acceptance.mean().item())
     assert result.gradient_norm == pytest.approx(sum(norms) / 6, rel=1e-12)
@@ -320,7 +328,7 @@ def test_langevin_stops_and_counts_lost_chains(name: str) -> None:
     assert bool(state.alive.all())
     generator, lost = stream(), 0
     for _ in range(25):
-        new, info = sampler.step(holed, state, generator=generator)
+        new, info = one_step(sampler, holed, state, generator)
         gone = state.alive & ~new.alive
         assert int(info.non_finite) == int(gone.sum())
         assert new.position[~new.alive].equal(state.position[~new.alive]), "a lost chain stays where it was"
@@ -370,7 +378,7 @@ def test_resampling_replaces_lost_chains_by_living_ones() -> None:
     hot = run(sampler, holed, state, num_steps=20, generator=stream())
     assert 0 < int((~hot.state.alive).sum()) < 64
     cooled = run(sampler, holed, hot.state, num_steps=20, generator=stream())
-    after, info = sampler.step(holed, cooled.state, generator=stream())  # the last notch resamples
+    after, info = one_step(sampler, holed, cooled.state, stream())  # the last notch resamples
     assert int((~after.alive).sum()) == int(info.non_finite), "only what was lost in this very step"
     assert hot.non_finite > 0
     assert after.log_weight.equal(torch.zeros(64, dtype=torch.float64))
@@ -399,7 +407,7 @@ def test_dead_chains_do_not_hold_the_step_back(kind: str) -> None:
     x[100:] += 5
     result = run(sampler, holed, sampler.init(holed, x), num_steps=200, generator=stream())
     alone = run(sampler, holed, sampler.init(holed, x[:100]), num_steps=200, generator=stream())
-    assert result.state.step_size == pytest.approx(alone.state.step_size, rel=0.2)
+    assert float(result.state.step_size) == pytest.approx(float(alone.state.step_size), rel=0.2)
 
 
 @pytest.mark.parametrize(
@@ -442,9 +450,9 @@ def test_adaptive_first_steps_are_their_formulas() -> None:
     y = x.clone().requires_grad_(True)
     value = energy(y)
     gradient = torch.autograd.grad(value.sum(), y)[0]
-    by_gradient = Langevin(OverGradientNorm(0.1), T).init(energy, x).step_size
+    by_gradient = float(Langevin(OverGradientNorm(0.1), T).init(energy, x).step_size)
     assert by_gradient == pytest.approx(0.1 / gradient.norm(dim=1).mean().item(), rel=1e-12)
-    by_energy = Langevin(OverEnergyNorm(0.1), T).init(energy, x).step_size
+    by_energy = float(Langevin(OverEnergyNorm(0.1), T).init(energy, x).step_size)
     assert by_energy == pytest.approx(0.1 / value.detach().square().mean().sqrt().item(), rel=1e-12)
     assert Langevin(OverGradientNorm(0.1, largest=1e-3), T).init(energy, x).step_size == 1e-3
 
@@ -475,10 +483,10 @@ def test_a_step_schedule_is_read_at_every_iteration() -> None:
     state = sampler.init(energy, start())
     generator, mirror = stream(), stream()
     for iteration in range(12):
-        z = torch.randn(state.position.shape, generator=mirror, dtype=torch.float64)
+        z = draw_block(sampler, state, 1, mirror).normal[0]
         step = schedule.at(iteration)
         expected = state.position - step * state.gradient + math.sqrt(2 * step * T) * z
-        state, _ = sampler.step(energy, state, generator=generator)
+        state, _ = one_step(sampler, energy, state, generator)
         torch.testing.assert_close(state.position, expected, rtol=1e-13, atol=1e-13)
         assert state.step_size == step
 

@@ -11,11 +11,13 @@ from torch import Tensor
 
 from burnin.core import Energy
 from burnin.samplers import Langevin, run
+from burnin.samplers.blocks import draw_block
 
 Update = Callable[[Tensor, Tensor], Tensor]
 """The next position, from the present one and a standard normal z."""
 
 NUM_STEPS = 12
+ANY = Langevin(1.0, 1.0)
 
 
 def potential(x: Tensor) -> Tensor:
@@ -41,11 +43,12 @@ def start() -> Tensor:
 
 
 def by_hand(update: Update) -> Tensor:
-    stream = torch.Generator().manual_seed(2)
     x = start()
+    state = ANY.init(potential, x)
+    noise = draw_block(ANY, state, NUM_STEPS, torch.Generator().manual_seed(2)).normal
     positions = []
-    for _ in range(NUM_STEPS):
-        x = update(x, torch.randn(x.shape, generator=stream, dtype=x.dtype))
+    for z in noise:
+        x = update(x, z)
         positions.append(x)
     return torch.stack(positions)
 

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from burnin.core import CheckpointError, DivergedError, Energy, InputError, Outcome, Sampler
 from burnin.energies import MLP, GaussianEnergy
 from burnin.rng import Streams
-from burnin.samplers import Annealed, Knots, Langevin, OverGradientNorm
+from burnin.samplers import Annealed, Engine, Knots, Langevin, OverGradientNorm
+from burnin.samplers.blocks import draw_block
 from burnin.starts import Bank, FromData, FromNoise
 from burnin.training import (
     Arm,
@@ -121,8 +122,8 @@ def test_updates_are_those_of_the_formula(name: str) -> None:
         noise = torch.randn(16, 2, generator=stream, dtype=torch.float64)
         chains = torch.cat([noise, x])  # both arms share a sampler: one batch
         theta, r = by_hand.detach().clone(), 0.0
-        for _ in range(2):
-            z = torch.randn(32, 2, generator=stream, dtype=torch.float64)
+        sampler = trainer.parts.arms[0].sampler
+        for z in draw_block(sampler, sampler.init(energy, chains), 2, stream).normal:
             chains = chains - STEP * theta * chains + math.sqrt(2 * STEP * T) * z
             r += (theta * chains).norm(dim=1).mean().item() / 2
         half = [0.5 * part.square().sum(1) for part in (x, chains[:16], chains[16:])]
@@ -208,7 +209,7 @@ def test_arms_that_share_an_independent_sampler_run_as_one_batch(
         for i, (sampler, steps) in enumerate(zip(samplers, num_steps, strict=True))
     ]
     energy = Counting()
-    runs = run_arms(arms, energy, torch.zeros(8, 2), None, torch.Generator().manual_seed(0))
+    runs = run_arms(arms, energy, torch.zeros(8, 2), None, torch.Generator().manual_seed(0), Engine("never"))
     assert set(energy.sizes) == batches
     assert [run.position.shape for run in runs] == [(8, 2)] * 3
     for i, run in enumerate(runs):  # each arm gets its own chains back, in its own place
@@ -225,7 +226,9 @@ def test_chains_of_a_shared_batch_follow_the_law_of_their_own_arm() -> None:
         Arm("other", FromNoise(), Langevin(0.3, T), steps),
         Arm("b", FromNoise(scale=2.0, shift=-1.0), sampler, steps),
     ]
-    runs = run_arms(arms, Counting(), torch.zeros(n, 1), None, torch.Generator().manual_seed(0))
+    runs = run_arms(
+        arms, Counting(), torch.zeros(n, 1), None, torch.Generator().manual_seed(0), Engine("never")
+    )
     for index, (mean, sd) in {0: (3.0, 0.5), 2: (-1.0, 2.0)}.items():
         x = runs[index].position
         noise = 2 * 0.1 * T * (1 - rho ** (2 * steps)) / (1 - rho**2)
@@ -241,7 +244,7 @@ def test_num_chains_limits_an_arm_and_the_update_averages_over_them() -> None:
         Arm("all", FromData(), sampler, 2),
     ]
     energy, data = Counting(), torch.arange(20.0).reshape(10, 2)
-    runs = run_arms(arms, energy, data, None, torch.Generator().manual_seed(0))
+    runs = run_arms(arms, energy, data, None, torch.Generator().manual_seed(0), Engine("never"))
     assert [len(run.position) for run in runs] == [4, 10]
     assert torch.equal(runs[1].drawn.position, data)
     numbers = trainer_of(mlp(), arms, batch_size=10).update()
@@ -390,7 +393,7 @@ def test_divergence_rolls_back_lowers_the_rate_and_goes_on(tmp_path: Path) -> No
     energy = mlp()
     first = weights(energy)
     parts = scheduled(energy, 1e9)
-    guard = GuardSettings(window=50, warmup=50, factor=1e-6, tries=3)
+    guard = GuardSettings(window=50, warmup=50, factor=1e-12, tries=3)
     trainer = trainer_of(energy, hybrid(), guard=guard, **parts)
     events: list[str] = []
     folder = RunFolder(tmp_path / "run")
@@ -398,7 +401,7 @@ def test_divergence_rolls_back_lowers_the_rate_and_goes_on(tmp_path: Path) -> No
     assert outcome is Outcome.OK
     assert trainer.step == 20
     assert 1 <= len(events) <= 3
-    lowered = 1e9 * 1e-6 ** len(events)
+    lowered = 1e9 * 1e-12 ** len(events)
     assert parts["scheduler"].base_lrs == pytest.approx([lowered])
     assert parts["optimizer"].param_groups[0]["initial_lr"] == pytest.approx(lowered)
     assert parts["optimizer"].param_groups[0]["lr"] == pytest.approx(lowered * 0.1)
@@ -410,7 +413,7 @@ def test_divergence_rolls_back_lowers_the_rate_and_goes_on(tmp_path: Path) -> No
     assert [row["step"] for row in rows if "loss" in row] == list(range(1, 21))
     for number, event in enumerate(events, 1):
         assert "rolled back to update 0" in event
-        assert "learning rate × 1e-06" in event
+        assert "learning rate × 1e-12" in event
         assert f"try {number} of 3" in event
     assert load_checkpoint(folder.path).state["guard"]["rollbacks"] == len(events)
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
+from burnin.closed_form import ClosedForm, closed_form
 from burnin.core import InputError
 
+LEAKY_SLOPE = 0.05
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "silu": nn.SiLU,
     "gelu": nn.GELU,
-    "leaky": lambda: nn.LeakyReLU(0.05),
+    "leaky": lambda: nn.LeakyReLU(LEAKY_SLOPE),
     "softplus": nn.Softplus,
 }
+
+
+STOCK_LAYERS = (nn.Linear, nn.Sequential, nn.SiLU, nn.GELU, nn.LeakyReLU, nn.Softplus)
 
 
 class MLP(nn.Module):
@@ -51,11 +57,27 @@ class MLP(nn.Module):
             layers += [seeded_linear(inputs, outputs, generator), ACTIVATIONS[activation]()]
         layers.append(seeded_linear(width, 1, generator))
         self.layers = nn.Sequential(*layers)
+        self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
         """E(x), (n,)."""
         value: Tensor = self.layers(x)
         return value.squeeze(1)
+
+    def closed_form(self) -> ClosedForm | None:
+        """The same energy with its input gradient written out; None once a layer is not as it was made."""
+        if type(self) is not MLP or not all(is_as_made(module) for module in self.modules()):
+            return None
+        layers, made = list(self.layers), repr(ACTIVATIONS[self.activation]())
+        if any(repr(layer) != made for layer in layers[1::2]):
+            return None
+        linear = [layer for layer in layers[::2] if isinstance(layer, nn.Linear)]
+        return ClosedForm(
+            weights=tuple(layer.weight.detach() for layer in linear),
+            biases=tuple(layer.bias.detach() for layer in linear),
+            activation=self.activation,
+            slope=LEAKY_SLOPE,
+        )
 
 
 class FourierFeatures(nn.Module):
@@ -93,6 +115,20 @@ class FourierFeatures(nn.Module):
         angle = (x.unsqueeze(-1) * self.frequencies).flatten(1)
         value: Tensor = self.net(torch.cat([x, angle.sin(), angle.cos()], 1))
         return value
+
+    def closed_form(self) -> ClosedForm | None:
+        """That of the network on these features, where it has one."""
+        form = closed_form(self.net)
+        if form is None or form.frequencies is not None or form.mean is not None or form.centre is not None:
+            return None
+        return replace(form, frequencies=self.frequencies) if is_as_made(self) else None
+
+
+def is_as_made(module: nn.Module) -> bool:
+    """Whether a module computes what its class says: no hooks, no parametrised weights, known layers only."""
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks)
+    known = type(module) in STOCK_LAYERS or type(module).__module__.startswith("burnin.energies")
+    return known and not any(hooks) and not hasattr(module, "parametrizations")
 
 
 def seeded_linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:

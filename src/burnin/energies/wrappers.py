@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
+from burnin.closed_form import ClosedForm, closed_form
 from burnin.core import InputError, evaluate
+from burnin.energies.networks import is_as_made
 
 
 class Standardised(nn.Module):
@@ -35,6 +39,13 @@ class Standardised(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The network's energy of the standardised input."""
         return evaluate(self.net, (x - self.mean) / self.std)
+
+    def closed_form(self) -> ClosedForm | None:
+        """That of the network in these coordinates, where it has one."""
+        form = closed_form(self.net)
+        if form is None or self.mean.dim() != 1 or self.std.dim() != 1 or not is_as_made(self):
+            return None
+        return form.standardised(self.mean, self.std)
 
 
 class GaussianFactor(nn.Module):
@@ -71,3 +82,11 @@ class GaussianFactor(nn.Module):
         """The network's energy plus the factor's."""
         z = (x - self.mean) * torch.exp(-self.log_std)
         return evaluate(self.net, x) + 0.5 * self.temperature * z.square().flatten(1).sum(1)
+
+    def closed_form(self) -> ClosedForm | None:
+        """That of the network with the factor beside it, where it has one."""
+        form = closed_form(self.net)
+        if form is None or form.centre is not None or self.mean.dim() != 1 or not is_as_made(self):
+            return None
+        stiffness = self.temperature * torch.exp(-2 * self.log_std.detach())
+        return replace(form, centre=self.mean.detach(), stiffness=stiffness)

@@ -10,6 +10,7 @@ from torch import Tensor
 from burnin.core import ChainState
 from burnin.evaluation.model import Chain, Model
 from burnin.samplers import RunResult, run
+from burnin.samplers.keep import Keeper
 from burnin.samplers.run import Progress
 from burnin.starts import FromNoise
 
@@ -70,16 +71,19 @@ def go_on(
     generator: torch.Generator,
     *,
     chains: int | None = None,
+    keep_every: int | None = None,
+    keep: Keeper | None = None,
     progress: Progress | None = None,
 ) -> Sampled:
     """Long-run samples: takes the (first `chains`) chains `num_steps` further by their own sampler.
 
     By then an annealed chain has cooled down to T, and a scheduled step size is at its last value.
+    `keep_every` and `keep` are those of `burnin.samplers.run`.
     """
     state = sampled.result.state
     if chains is not None:
         state = _first(state, chains)
-    return _run(model, sampled.chain, state, num_steps, generator, progress)
+    return _run(model, sampled.chain, state, num_steps, generator, progress, keep_every, keep)
 
 
 def _run(
@@ -89,6 +93,8 @@ def _run(
     num_steps: int,
     generator: torch.Generator,
     progress: Progress | None,
+    keep_every: int | None = None,
+    keep: Keeper | None = None,
 ) -> Sampled:
     result = run(
         chain.sampler,
@@ -98,6 +104,9 @@ def _run(
         generator=generator,
         trace_points=TRACE_POINTS,
         progress=progress,
+        keep_every=keep_every,
+        keep=keep,
+        engine=model.engine,
     )
     return Sampled(chain, result)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
 from burnin.core import Density, KnownDensity, Sampler
 from burnin.data import Table
+from burnin.samplers import Engine
 from burnin.starts import FromNoise
 
 
@@ -34,6 +35,7 @@ class Model:
         scale: per-dimension step, where it was fitted.
         scheme: how it was trained.
         num_updates: for how long.
+        engine: how its chains are computed.
     """
 
     energy: nn.Module
@@ -46,6 +48,7 @@ class Model:
     scale: Tensor | None
     scheme: str
     num_updates: int
+    engine: Engine = field(default_factory=Engine)
 
     @property
     def own(self) -> Chain:

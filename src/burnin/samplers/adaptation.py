@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from burnin.core import InputError
+import torch
+from torch import Tensor
+
+from burnin.core import InputError, Scalar
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,8 @@ class TargetAcceptance:
         rate: gain of the update.
 
     Example:
-        >>> TargetAcceptance.optimal(until=None).next_step(0.1, acceptance=0.574, iteration=0)
-        0.1
+        >>> TargetAcceptance.optimal(until=100).gain(iteration=100)
+        0.0
     """
 
     target: float
@@ -49,8 +51,16 @@ class TargetAcceptance:
         """0.651, the optimum of the theory of HMC in many dimensions (Beskos et al., 2013)."""
         return cls(target=0.651, until=until)
 
-    def next_step(self, step_size: float, acceptance: float, iteration: int) -> float:
-        """The step size after step number `iteration`, whose mean acceptance was `acceptance`."""
-        if self.until is not None and iteration >= self.until:
-            return step_size
-        return step_size * math.exp(self.rate * (acceptance - self.target))
+    def gain(self, iteration: int) -> float:
+        """How fast the step follows at step number `iteration`: `rate`, and 0 once it is frozen."""
+        return self.rate if self.until is None or iteration < self.until else 0.0
+
+    def next_step(self, step_size: Tensor, acceptance: Tensor, alive: Tensor, gain: Scalar) -> Tensor:
+        """The step size after a step with these acceptances, averaged over the living chains.
+
+        Stopped chains accept nothing and would drag the step to 0.
+        """
+        living = alive.sum()
+        mean = (acceptance * alive).sum(dtype=torch.float64) / living.clamp(min=1)
+        factor = torch.exp(gain * (mean - self.target))
+        return torch.where(living > 0, step_size * factor, step_size)

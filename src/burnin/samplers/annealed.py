@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from burnin.core import ChainState, Energy, InputError, StepInfo
+from burnin.core import ChainState, Energy, Feed, InputError, Scheduled, StepInfo
 from burnin.samplers.hmc import HMC
 from burnin.samplers.langevin import Langevin
 from burnin.samplers.mala import MALA
@@ -44,8 +44,9 @@ class Annealed:
         >>> sampler = Annealed(Langevin(0.1, 1.0), heat=Knots(((0, 8.0), (50, 1.0))), resample_below=0.5)
         >>> energy = lambda x: 0.5 * x.square().sum(1)
         >>> state = sampler.init(energy, 3 * torch.randn(64, 2, generator=torch.Generator().manual_seed(0)))
-        >>> state, info = sampler.step(energy, state, generator=torch.Generator().manual_seed(0))
-        >>> state.position.shape
+        >>> from burnin.samplers import run
+        >>> result = run(sampler, energy, state, num_steps=60, generator=torch.Generator().manual_seed(0))
+        >>> result.state.position.shape
         torch.Size([64, 2])
     """
 
@@ -74,29 +75,26 @@ class Annealed:
         """The state of chains that start at `position`."""
         return self.inner.init(energy, position, scale=scale)
 
-    def step(
-        self, energy: Energy, state: ChainState, *, generator: torch.Generator
-    ) -> tuple[ChainState, StepInfo]:
-        """Cools by one notch, resamples if the weights have become uneven, takes one inner step."""
-        heat = self.heat.at(state.iteration)
-        if self.resample_below is not None and state.iteration > 0:
-            before = self.heat.at(state.iteration - 1)
-            if heat != before:
-                change = -(1 / heat - 1 / before) * state.energy / self.temperature
-                state = self._reweight(state, state.log_weight + change, generator)
-        inner = replace(self.inner, temperature=self.temperature * heat)
-        return inner.step(energy, state, generator=generator)
+    def schedule(self, iteration: int, num_steps: int) -> list[Scheduled]:
+        """The inner sampler's numbers at the heat of each step, and how the cooling changes the weights."""
+        inner = self.inner.schedule(iteration, num_steps)
+        heats = [self.heat.at(max(0, i)) for i in range(iteration - 1, iteration + num_steps + 1)]
+        return [self._heated(numbers, *heats[i : i + 3]) for i, numbers in enumerate(inner)]
 
-    def _reweight(self, state: ChainState, log_weight: Tensor, generator: torch.Generator) -> ChainState:
-        assert self.resample_below is not None
-        log_weight = torch.where(state.alive, log_weight, -math.inf)
-        # The last notch always resamples, so that what comes out needs no weights.
-        last = self.heat.at(state.iteration + 1) == self.heat.at(state.iteration)
-        if not last and effective_number(log_weight) >= self.resample_below * len(log_weight):
-            return replace(state, log_weight=log_weight)
-        if not bool(state.alive.any()):
+    def step(self, energy: Energy, state: ChainState, feed: Feed) -> tuple[ChainState, StepInfo]:
+        """Cools by one notch, resamples if the weights have become uneven, takes one inner step."""
+        return self.inner.step(energy, self.reweighted(state, feed), feed)
+
+    def reweighted(self, state: ChainState, feed: Feed) -> ChainState:
+        """The chains after the notch of cooling that precedes this step."""
+        numbers = feed.numbers
+        if numbers.reweight == 0.0 or not bool(state.alive.any()):
             return state
-        chosen = systematic_resample(log_weight, generator)
+        log_weight = state.log_weight + numbers.reweight * state.energy
+        log_weight = torch.where(state.alive, log_weight, -math.inf)
+        if effective_number(log_weight) >= numbers.resample_below * len(log_weight):
+            return replace(state, log_weight=log_weight)
+        chosen = systematic_resample(log_weight, feed.offset)
         return replace(
             state,
             position=state.position[chosen],
@@ -104,6 +102,17 @@ class Annealed:
             gradient=state.gradient[chosen],
             alive=state.alive[chosen],
             log_weight=torch.zeros_like(log_weight),
+        )
+
+    def _heated(self, numbers: Scheduled, before: float, heat: float, after: float) -> Scheduled:
+        if heat != 1.0:
+            numbers = numbers._replace(temperature=self.temperature * heat)
+        if self.resample_below is None or before == heat:
+            return numbers
+        # The last notch always resamples, so that what comes out needs no weights.
+        return numbers._replace(
+            reweight=-(1 / heat - 1 / before) / self.temperature,
+            resample_below=math.inf if after == heat else self.resample_below,
         )
 
 
@@ -118,17 +127,16 @@ def effective_number(log_weight: Tensor) -> float:
     return (2 * log_weight.logsumexp(0) - (2 * log_weight).logsumexp(0)).exp().item()
 
 
-def systematic_resample(log_weight: Tensor, generator: torch.Generator) -> Tensor:
+def systematic_resample(log_weight: Tensor, offset: Tensor) -> Tensor:
     """Indices of n chains, each drawn n·w times on average, rounded up or down by one shared uniform.
 
     Example:
         >>> import torch
         >>> weights = torch.tensor([0.5, 0.0, 0.25, 0.25])
-        >>> systematic_resample(weights.log(), torch.Generator().manual_seed(0)).tolist()
+        >>> systematic_resample(weights.log(), torch.tensor(0.5)).tolist()
         [0, 0, 2, 3]
     """
     n = len(log_weight)
     cumulative = (log_weight - log_weight.logsumexp(0)).double().exp().cumsum(0)
-    offset = torch.rand(1, generator=generator, device=generator.device, dtype=torch.float64)
-    points = (torch.arange(n, device=offset.device, dtype=torch.float64) + offset) / n
+    points = (torch.arange(n, device=cumulative.device, dtype=torch.float64) + offset.double()) / n
     return torch.searchsorted(cumulative, points * cumulative[-1]).clamp(max=n - 1)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from burnin.core import ChainState, Energy, InputError, StepInfo, energy_and_gradient
+from burnin.core import ChainState, Energy, Feed, InputError, Scheduled, StepInfo, energy_and_gradient
 from burnin.samplers.adaptation import TargetAcceptance
 from burnin.samplers.langevin import require_step_size, require_temperature, start_state
-from burnin.samplers.mala import metropolis
+from burnin.samplers.mala import adapting_schedule, metropolis
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,9 @@ class HMC:
         >>> sampler = HMC(0.2, num_leapfrog=5, temperature=1.0)
         >>> energy = lambda x: 0.5 * x.square().sum(1)
         >>> state = sampler.init(energy, torch.zeros(4, 2))
-        >>> state, info = sampler.step(energy, state, generator=torch.Generator().manual_seed(0))
-        >>> bool(info.acceptance.mean() > 0.9)
+        >>> from burnin.samplers import run
+        >>> result = run(sampler, energy, state, num_steps=3, generator=torch.Generator().manual_seed(0))
+        >>> result.acceptance > 0.9
         True
     """
 
@@ -56,13 +56,15 @@ class HMC:
         """The state of chains that start at `position`."""
         return start_state(energy, position, scale, self.step_size)
 
-    def step(
-        self, energy: Energy, state: ChainState, *, generator: torch.Generator
-    ) -> tuple[ChainState, StepInfo]:
+    def schedule(self, iteration: int, num_steps: int) -> list[Scheduled]:
+        """T throughout; the gain while ε adapts."""
+        return adapting_schedule(self.temperature, self.adaptation, iteration, num_steps)
+
+    def step(self, energy: Energy, state: ChainState, feed: Feed) -> tuple[ChainState, StepInfo]:
         """One trajectory and its acceptance, for every chain."""
-        position, gradient, scale, epsilon = state.position, state.gradient, state.scale, state.step_size
-        noise = torch.randn(position.shape, generator=generator, dtype=position.dtype, device=position.device)
-        momentum = noise * (self.temperature / scale).sqrt()
+        position, gradient, scale = state.position, state.gradient, state.scale
+        epsilon, temperature = state.step_size.to(position.dtype), feed.numbers.temperature
+        momentum = feed.normal * (temperature / scale).sqrt()
         kinetic_before = (0.5 * scale * momentum.square()).flatten(1).sum(1)
         value = state.energy
         for _ in range(self.num_leapfrog):
@@ -71,5 +73,5 @@ class HMC:
             value, gradient = energy_and_gradient(energy, position)
             momentum = momentum - 0.5 * epsilon * gradient
         kinetic_after = (0.5 * scale * momentum.square()).flatten(1).sum(1)
-        log_ratio = -(value - state.energy + kinetic_after - kinetic_before) / self.temperature
-        return metropolis(state, position, value, gradient, log_ratio, self.adaptation, generator)
+        log_ratio = -(value - state.energy + kinetic_after - kinetic_before) / temperature
+        return metropolis(state, position, value, gradient, log_ratio, self.adaptation, feed)

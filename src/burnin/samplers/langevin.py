@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from burnin.core import ChainState, Energy, InputError, StepInfo, energy_and_gradient, flat_norm, per_chain
+from burnin.core import (
+    ChainState,
+    Energy,
+    Feed,
+    InputError,
+    Scheduled,
+    StepInfo,
+    energy_and_gradient,
+    flat_norm,
+    per_chain,
+)
 from burnin.samplers.schedules import Schedule, StepSize
 
 
@@ -27,9 +37,10 @@ class Langevin:
         >>> sampler = Langevin(step_size=0.1, temperature=1.0)
         >>> energy = lambda x: 0.5 * x.square().sum(1)
         >>> state = sampler.init(energy, torch.zeros(4, 2))
-        >>> state, info = sampler.step(energy, state, generator=torch.Generator().manual_seed(0))
-        >>> state.position.shape, state.iteration
-        (torch.Size([4, 2]), 1)
+        >>> from burnin.samplers import run
+        >>> result = run(sampler, energy, state, num_steps=3, generator=torch.Generator().manual_seed(0))
+        >>> result.state.position.shape, result.state.iteration
+        (torch.Size([4, 2]), 3)
     """
 
     step_size: float | Schedule | StepSize
@@ -79,21 +90,28 @@ class Langevin:
         """The state of chains that start at `position`."""
         return start_state(energy, position, scale, self.step_size)
 
-    def step(
-        self, energy: Energy, state: ChainState, *, generator: torch.Generator
-    ) -> tuple[ChainState, StepInfo]:
+    def schedule(self, iteration: int, num_steps: int) -> list[Scheduled]:
+        """T throughout; the step where it follows a schedule."""
+        if not isinstance(self.step_size, Schedule):
+            return [Scheduled(self.temperature)] * num_steps
+        rule = self.step_size
+        return [Scheduled(self.temperature, rule.at(i)) for i in range(iteration, iteration + num_steps)]
+
+    def step(self, energy: Energy, state: ChainState, feed: Feed) -> tuple[ChainState, StepInfo]:
         """One step of every living chain; one that leaves the finite numbers stays where it was, stopped."""
-        if isinstance(self.step_size, Schedule):
-            state = replace(state, step_size=self.step_size.at(state.iteration))
-        proposal = propose(state, self.temperature, generator)[0]
+        state = with_step_size(state, feed)
+        proposal = propose(state, feed)
         value, gradient = energy_and_gradient(energy, proposal)
-        alive = state.alive & torch.isfinite(value + flat_norm(gradient))
+        norm = flat_norm(gradient)
+        alive = state.alive & torch.isfinite(value + norm)
         stopped = state.alive & ~alive
-        if not bool(alive.all()):
+        # A compiled graph must not ask; the loop asks, as the answer nearly always saves four operations.
+        if torch.compiler.is_compiling() or not bool(alive.all()):
             moved = per_chain(alive, proposal)
             proposal = torch.where(moved, proposal, state.position)
             value = torch.where(alive, value, state.energy)
             gradient = torch.where(moved, gradient, state.gradient)
+            norm = flat_norm(gradient)
         new = replace(
             state,
             position=proposal,
@@ -102,7 +120,7 @@ class Langevin:
             alive=alive,
             iteration=state.iteration + 1,
         )
-        return new, StepInfo(alive.to(value.dtype), flat_norm(gradient), stopped.sum())
+        return new, StepInfo(alive.to(value.dtype), norm, stopped.sum())
 
 
 def start_state(
@@ -121,20 +139,29 @@ def start_state(
         scale = torch.ones(())
     scale = scale.to(position)  # a scale of higher precision would change the chains' own type
     return ChainState(
-        position.detach(), value, gradient, first, scale, alive, log_weight=torch.zeros_like(value)
+        position.detach(),
+        value,
+        gradient,
+        torch.tensor(first, dtype=torch.float64),
+        scale,
+        alive,
+        log_weight=torch.zeros_like(value),
     )
 
 
-def propose(state: ChainState, temperature: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """The Langevin move from `state` and the standard normal noise z that made it."""
-    noise = torch.randn(
-        state.position.shape,
-        generator=generator,
-        dtype=state.position.dtype,
-        device=state.position.device,
-    )
-    step = state.step_size * state.scale
-    return state.position - step * state.gradient + (2 * temperature * step).sqrt() * noise, noise
+def with_step_size(state: ChainState, feed: Feed) -> ChainState:
+    """The state with the step that a schedule sets, if one does."""
+    step_size = feed.numbers.step_size
+    if step_size is None:
+        return state
+    return replace(state, step_size=torch.as_tensor(step_size, dtype=torch.float64))
+
+
+def propose(state: ChainState, feed: Feed) -> Tensor:
+    """The Langevin move x - step·∇E + sqrt(2·step·T)·z."""
+    step = (state.step_size * state.scale).to(state.position.dtype)
+    spread = (2 * feed.numbers.temperature * step).sqrt()
+    return torch.addcmul(state.position, step, state.gradient, value=-1).addcmul_(spread, feed.normal)
 
 
 def require_temperature(temperature: float) -> None:

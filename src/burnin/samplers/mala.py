@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from burnin.core import ChainState, Energy, StepInfo, energy_and_gradient, flat_norm, per_chain
+from burnin.core import (
+    ChainState,
+    Energy,
+    Feed,
+    Scheduled,
+    StepInfo,
+    energy_and_gradient,
+    flat_norm,
+    per_chain,
+)
 from burnin.samplers.adaptation import TargetAcceptance
 from burnin.samplers.langevin import propose, require_step_size, require_temperature, start_state
 
@@ -31,8 +40,9 @@ class MALA:
         >>> sampler = MALA(0.1, 1.0, TargetAcceptance.hybrid_paper(until=100))
         >>> energy = lambda x: 0.5 * x.square().sum(1)
         >>> state = sampler.init(energy, torch.zeros(4, 2))
-        >>> state, info = sampler.step(energy, state, generator=torch.Generator().manual_seed(0))
-        >>> bool(info.acceptance.mean() > 0.9)
+        >>> from burnin.samplers import run
+        >>> result = run(sampler, energy, state, num_steps=3, generator=torch.Generator().manual_seed(0))
+        >>> result.acceptance > 0.9
         True
     """
 
@@ -53,18 +63,31 @@ class MALA:
         """The state of chains that start at `position`."""
         return start_state(energy, position, scale, self.step_size)
 
-    def step(
-        self, energy: Energy, state: ChainState, *, generator: torch.Generator
-    ) -> tuple[ChainState, StepInfo]:
+    def schedule(self, iteration: int, num_steps: int) -> list[Scheduled]:
+        """T throughout; the gain while the step adapts."""
+        return adapting_schedule(self.temperature, self.adaptation, iteration, num_steps)
+
+    def step(self, energy: Energy, state: ChainState, feed: Feed) -> tuple[ChainState, StepInfo]:
         """One proposal and its acceptance, for every chain."""
-        proposal, noise = propose(state, self.temperature, generator)
+        temperature = feed.numbers.temperature
+        proposal = propose(state, feed)
         value, gradient = energy_and_gradient(energy, proposal)
-        step = state.step_size * state.scale
-        back = (state.position - proposal + step * gradient).square() / (4 * self.temperature * step)
+        step = (state.step_size * state.scale).to(value.dtype)
+        back = (state.position - proposal + step * gradient).square() / (4 * temperature * step)
         log_backward = -back.flatten(1).sum(1)
-        log_forward = -0.5 * noise.square().flatten(1).sum(1)
-        log_ratio = -(value - state.energy) / self.temperature + log_backward - log_forward
-        return metropolis(state, proposal, value, gradient, log_ratio, self.adaptation, generator)
+        log_forward = -0.5 * feed.normal.square().flatten(1).sum(1)
+        log_ratio = -(value - state.energy) / temperature + log_backward - log_forward
+        return metropolis(state, proposal, value, gradient, log_ratio, self.adaptation, feed)
+
+
+def adapting_schedule(
+    temperature: float, adaptation: TargetAcceptance | None, iteration: int, num_steps: int
+) -> list[Scheduled]:
+    """The schedule of a sampler at one temperature whose step may follow its acceptance."""
+    if adaptation is None:
+        return [Scheduled(temperature)] * num_steps
+    steps = range(iteration, iteration + num_steps)
+    return [Scheduled(temperature, gain=adaptation.gain(i)) for i in steps]
 
 
 def metropolis(
@@ -74,19 +97,17 @@ def metropolis(
     gradient: Tensor,
     log_ratio: Tensor,
     adaptation: TargetAcceptance | None,
-    generator: torch.Generator,
+    feed: Feed,
 ) -> tuple[ChainState, StepInfo]:
     """Accepts each proposal with probability min(1, exp(log_ratio)); rejects and counts non-finite ones."""
     finite = torch.isfinite(value) & torch.isfinite(flat_norm(gradient)) & torch.isfinite(log_ratio)
     acceptance = torch.where(finite, log_ratio.clamp(max=0).exp(), torch.zeros_like(log_ratio))
-    uniform = torch.rand(value.shape, generator=generator, dtype=value.dtype, device=value.device)
-    accept = state.alive & (uniform < acceptance)
+    accept = state.alive & (feed.uniform < acceptance)
     moved = per_chain(accept, proposal)
     gradient = torch.where(moved, gradient, state.gradient)
     step_size = state.step_size
-    if adaptation is not None and bool(state.alive.any()):
-        living = acceptance[state.alive]  # stopped chains accept nothing and would drag the step to 0
-        step_size = adaptation.next_step(step_size, living.mean().item(), state.iteration)
+    if adaptation is not None:
+        step_size = adaptation.next_step(step_size, acceptance, state.alive, feed.numbers.gain)
     new = replace(
         state,
         position=torch.where(moved, proposal, state.position),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from burnin.core import ChainState, Energy, InputError, Outcome, Sampler, StepInfo
+from burnin.samplers.blocks import BLOCK_STEPS, Sums, block_length, draw_block
+from burnin.samplers.engine import Engine
+from burnin.samplers.keep import InMemory, Keeper
 
 Progress = Callable[[int, ChainState, StepInfo], None]
 """Called with the number of steps done so far, the state and the last step's info."""
@@ -32,7 +35,7 @@ class Trace:
         self.energy.append(state.energy[alive].mean().item())
         self.gradient_norm.append(info.gradient_norm[alive].mean().item())
         self.acceptance.append(info.acceptance.mean().item())
-        self.step_size.append(state.step_size)
+        self.step_size.append(float(state.step_size))
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class RunResult:
 
     Attributes:
         state: the last state; `run` goes on from it.
-        kept: positions kept on the way, (k, n, ...), or None.
+        kept: positions kept on the way, (k, n, ...), or None where none were, or they went to disk.
         trace: recorded energies, gradient norms, acceptances and step sizes.
         gradient_norm: r, the mean of ‖∇E‖ over chains and steps; a stopped chain counts with its last.
         acceptance: mean acceptance over chains and steps.
@@ -67,8 +70,10 @@ def run(
     generator: torch.Generator,
     keep_every: int | None = None,
     trace_points: int = 0,
+    keep: Keeper | None = None,
     progress: Progress | None = None,
     progress_every: int = 100,
+    engine: Engine | None = None,
 ) -> RunResult:
     """Takes `num_steps` steps of `sampler` from `state`.
 
@@ -80,7 +85,9 @@ def run(
         generator: the chains' own random stream.
         keep_every: keeps the positions after every so many steps (thinning); None keeps none.
         trace_points: how many times, at most, to record along the way; the last step is recorded.
+        keep: where kept positions go: to a file by `ToDisk`; None keeps them in memory.
         progress: called every `progress_every` steps and at the end.
+        engine: how the steps are computed; None chooses for this run alone. The numbers are the same.
 
     Example:
         >>> import torch
@@ -97,32 +104,37 @@ def run(
         raise InputError(f"num_steps is {num_steps}; it must not be negative")
     if keep_every is not None and keep_every < 1:
         raise InputError(f"keep_every is {keep_every}; it must be at least 1")
-    trace, kept = Trace(), []
-    stride = max(1, math.ceil(num_steps / trace_points)) if trace_points else 0
-    zero = torch.zeros((), dtype=state.energy.dtype, device=state.energy.device)
-    norm_sum, acceptance_sum, non_finite = (
-        zero.clone(),
-        zero.clone(),
-        torch.zeros_like(zero, dtype=torch.long),
-    )
-    for done in range(1, num_steps + 1):
-        state, info = sampler.step(energy, state, generator=generator)
-        norm_sum += info.gradient_norm.nanmean()  # a chain that began outside the finite numbers has none
-        acceptance_sum += info.acceptance.mean()
-        non_finite += info.non_finite
-        if keep_every is not None and done % keep_every == 0:
-            kept.append(state.position)
-        if stride and (done % stride == 0 or done == num_steps):
-            trace.record(state, info)
-        if progress is not None and (done % progress_every == 0 or done == num_steps):
-            progress(done, state, info)
+    trace, kept = Trace(), keep or InMemory()
+    stride = max(1, math.ceil(num_steps / trace_points)) if trace_points else None
+    strides = [keep_every, stride, progress_every if progress is not None else None]
+    total, done = Sums(0.0, 0.0, 0), 0
+    advance = (engine or Engine()).open(sampler, energy, state, num_steps)
+    while done < num_steps:
+        block = draw_block(sampler, state, min(block_length(state.position), num_steps - done), generator)
+        used = 0
+        while used < len(block):
+            stop = min(used + _until_event(done, strides), len(block))
+            state, info, sums = advance(state, block.part(used, stop))
+            done, used = done + stop - used, stop
+            total = total.plus(sums)
+            if keep_every is not None and done % keep_every == 0:
+                kept.add(state.position)
+            if stride is not None and (done % stride == 0 or done == num_steps):
+                trace.record(state, info)
+            if progress is not None and (done % progress_every == 0 or done == num_steps):
+                progress(done, state, info)
     steps = max(1, num_steps)
     return RunResult(
         state=state,
-        kept=torch.stack(kept) if kept else None,
+        kept=kept.stacked(),
         trace=trace,
-        gradient_norm=norm_sum.item() / steps,
-        acceptance=acceptance_sum.item() / steps,
-        non_finite=int(non_finite.item()),
+        gradient_norm=total.gradient_norm / steps,
+        acceptance=total.acceptance / steps,
+        non_finite=total.non_finite,
         outcome=Outcome.OK if bool(state.alive.all()) else Outcome.NON_FINITE,
     )
+
+
+def _until_event(done: int, strides: Sequence[int | None]) -> int:
+    """Steps until something is to be recorded, so that whole blocks can be computed in between."""
+    return min((stride - done % stride for stride in strides if stride is not None), default=BLOCK_STEPS)

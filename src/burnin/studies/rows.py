@@ -20,12 +20,13 @@ from typing import Any, TypeAlias
 import safetensors.torch
 import torch
 
+from burnin.assemble import build_engine
 from burnin.config import Config, load_config, nearest
 from burnin.core import DivergedError, InputError, Outcome
 from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
 from burnin.provenance import provenance
-from burnin.runs import assess_run, train_in
+from burnin.runs import assess_run, available_cores, train_in
 from burnin.studies.table import Check, check_expectations, markdown_table, write_json
 
 Status = Callable[[str, str, int, int], None]
@@ -100,11 +101,12 @@ def _make_rows(study: Study, out: Path, configs: Mapping[str, Config], jobs: int
     origin = provenance()
     # The hybrid has two arms and takes longest, so it starts first.
     queue = sorted(configs.items(), key=lambda item: item[1].scheme.name != "hybrid")
+    threads = max(1, available_cores() // jobs)
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager, ProcessPoolExecutor(jobs, mp_context=context) as pool:
         board: Board = manager.dict()
         pending: set[Future[None]] = {
-            pool.submit(_make_row, study.measure, out, name, config, origin, board, os.getpid())
+            pool.submit(_make_row, study.measure, out, name, config, origin, board, os.getpid(), threads)
             for name, config in queue
         }
         while pending:
@@ -123,10 +125,12 @@ def _make_row(
     origin: dict[str, Any],
     board: Board,
     parent: int,
+    threads: int,
 ) -> None:
     torch.set_num_threads(max(1, config.run.threads))
     started = time.perf_counter()
     folder = out / name
+    engine = build_engine(config, threads=threads)
 
     def report(what: str, done: int, total: int) -> None:
         if os.getppid() != parent:
@@ -143,6 +147,7 @@ def _make_row(
             on_update=lambda step, _: (
                 report("training", step, config.run.updates) if step % 10 == 0 else None
             ),
+            engine=engine,
         )
         if outcome is not Outcome.OK:
             raise KeyboardInterrupt
@@ -150,9 +155,14 @@ def _make_row(
         # A scheme that diverges is a result: its last good checkpoint is judged, and the row says so.
         ended = str(error)
     trained = time.perf_counter() - started
-    model, result = assess_run(folder, report)
+    model, result = assess_run(folder, report, engine)
     metrics = {key: _finite(value) for key, value in measure(model, result).items()}
-    metrics |= {"ended": ended, "seconds_training": trained, "seconds": time.perf_counter() - started}
+    metrics |= {
+        "ended": ended,
+        "chains": engine.path,
+        "seconds_training": trained,
+        "seconds": time.perf_counter() - started,
+    }
     tensors = {"samples": result.samples.position.contiguous()}
     if result.log_model is not None:
         tensors["log_density"] = result.log_model.float()

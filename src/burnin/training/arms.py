@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from burnin.core import Drawn, Energy, InputError, Sampler, Start
-from burnin.samplers import RunResult, run
+from burnin.samplers import Engine, RunResult, run
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,12 @@ class ArmRun:
 
 
 def run_arms(
-    arms: Sequence[Arm], energy: Energy, data: Tensor, scale: Tensor | None, generator: torch.Generator
+    arms: Sequence[Arm],
+    energy: Energy,
+    data: Tensor,
+    scale: Tensor | None,
+    generator: torch.Generator,
+    engine: Engine,
 ) -> list[ArmRun]:
     """Runs every arm's chains from its own start; arms that share an independent sampler run as one batch."""
     drawn = [arm.start.draw(data[: arm.num_chains], generator) for arm in arms]
@@ -66,14 +71,14 @@ def run_arms(
         sampler, num_steps = arms[group[0]].sampler, arms[group[0]].num_steps
         start = torch.cat([drawn[i].position for i in group])
         state = sampler.init(energy, start, scale=scale)
-        result = run(sampler, energy, state, num_steps=num_steps, generator=generator)
+        result = run(sampler, energy, state, num_steps=num_steps, generator=generator, engine=engine)
         for index, part in zip(group, _split(result, [len(drawn[i].position) for i in group]), strict=True):
             runs[index] = ArmRun(
                 drawn=drawn[index],
                 position=part[0],
                 gradient_norm=result.gradient_norm,
                 acceptance=result.acceptance,
-                step_size=result.state.step_size,
+                step_size=float(result.state.step_size),
                 num_stopped=int((~part[1]).sum()),
                 num_non_finite=result.non_finite,
             )

@@ -15,9 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from burnin.closed_form import closed_form
 from burnin.core import CheckpointError, Density, DivergedError, Energy, Outcome
 from burnin.objectives import ArmInfo, Negatives, contrast
 from burnin.rng import Streams
+from burnin.samplers import Engine
 from burnin.training.arms import Arm, ArmRun, run_arms
 from burnin.training.checkpoint import (
     Snapshot,
@@ -50,6 +52,7 @@ class Parts:
         clip_norm: longest gradient of the network's weights, for a total weight 1 of the arms; longer
             ones are shortened to it. None for no limit.
         guard: what counts as divergence; None raises at the first non-finite value.
+        engine: how chains are computed; None chooses by itself.
     """
 
     energy: nn.Module
@@ -62,6 +65,7 @@ class Parts:
     average: float = 0.0
     clip_norm: float | None = None
     guard: GuardSettings | None = None
+    engine: Engine | None = None
 
 
 class Trainer:
@@ -80,6 +84,7 @@ class Trainer:
         self.step = 0
         self.step_factor = 1.0
         self._seed = streams.seed
+        self.engine = parts.engine or Engine()
         self.guard = Guard(parts.guard) if parts.guard is not None else None
         self.averaged: AveragedModel | None = None
         if parts.average > 0:
@@ -101,9 +106,11 @@ class Trainer:
         """One update of the weights; returns its numbers."""
         parts = self.parts
         data = parts.data.sample(self.batch_size, self.streams["data"])
+        chain_energy = closed_form(parts.energy) or parts.energy
         if parts.scale is not None:
-            parts.scale.update(parts.energy, data)
-        runs = run_arms(parts.arms, parts.energy, data, self._chain_scale(data), self.streams["chains"])
+            parts.scale.update(chain_energy, data)
+        scale, stream = self._chain_scale(data), self.streams["chains"]
+        runs = run_arms(parts.arms, chain_energy, data, scale, stream, self.engine)
         negatives = [Negatives(r.position, arm.weight) for r, arm in zip(runs, parts.arms, strict=True)]
         parts.optimizer.zero_grad(set_to_none=True)
         loss, infos = parts.objective(parts.energy, data, negatives)
@@ -141,6 +148,8 @@ class Trainer:
         if 0 < num_updates <= self.step:
             return Outcome.OK
         log = MetricsLog(folder, self.step, tensorboard=tensorboard) if folder is not None else None
+        steps_each = sum(arm.num_steps for arm in self.parts.arms)
+        self.engine.expected_steps = (num_updates - self.step) * steps_each
         before, due = time.perf_counter(), False
         if folder is not None and self.step == 0:
             save_checkpoint(folder.path, 0, self.snapshot())

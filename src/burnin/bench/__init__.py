@@ -1,0 +1,20 @@
+"""How fast chains run, here and elsewhere: `burnin bench`. Each contestant has a process of its own."""
+
+from burnin.bench.cases import CASES, Case, choose_cases
+from burnin.bench.contestants import CONTESTANTS, Contestant
+from burnin.bench.measure import Settings, measure, settings_for
+from burnin.bench.page import write_docs, write_page, write_summary
+
+__all__ = [
+    "CASES",
+    "CONTESTANTS",
+    "Case",
+    "Contestant",
+    "Settings",
+    "choose_cases",
+    "measure",
+    "settings_for",
+    "write_docs",
+    "write_page",
+    "write_summary",
+]

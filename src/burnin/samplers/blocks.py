@@ -1,0 +1,99 @@
+"""Blocks of steps: the random numbers of several steps at once, and what comes out of them.
+
+Drawing them step by step costs a call each; drawing them in blocks costs one. Rows are padded to a
+multiple of 16, the group in which torch makes normal numbers on a CPU: so a block of ten steps holds
+the same numbers as two of five, and a run may stop anywhere and go on as if it had not.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from burnin.core import ChainState, Feed, Sampler, Scheduled, StepInfo
+
+GROUP = 16
+BLOCK_STEPS = 100
+BLOCK_NUMBERS = 2**20
+"""A block is at most this many numbers, 4 MB of float32: it stays in the cache and memory is bounded."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """What several steps need beside the energy and the state.
+
+    Attributes:
+        normal: noise, (k, n, ...).
+        spare: further normal numbers, (k, n + 1).
+        schedule: the sampler's numbers for each step.
+    """
+
+    normal: Tensor
+    spare: Tensor
+    schedule: list[Scheduled]
+
+    def __len__(self) -> int:
+        return len(self.schedule)
+
+    def step(self, index: int) -> Feed:
+        """The feed of one step."""
+        return Feed(self.normal[index], self.spare[index], self.schedule[index])
+
+    def part(self, start: int, stop: int) -> Block:
+        """Steps start, …, stop - 1."""
+        return Block(self.normal[start:stop], self.spare[start:stop], self.schedule[start:stop])
+
+
+class Sums(NamedTuple):
+    """Over the steps of a block: gradient norm and acceptance, each averaged over chains; bad proposals."""
+
+    gradient_norm: float
+    acceptance: float
+    non_finite: int
+
+    def plus(self, other: Sums) -> Sums:
+        """The sums over both."""
+        return Sums(
+            self.gradient_norm + other.gradient_norm,
+            self.acceptance + other.acceptance,
+            self.non_finite + other.non_finite,
+        )
+
+
+class Advanced(NamedTuple):
+    """Chains after a block: where they are, the last step's info, and the sums over the steps."""
+
+    state: ChainState
+    info: StepInfo
+    sums: Sums
+
+
+class Advance(Protocol):
+    """Takes chains through a block of steps."""
+
+    def __call__(self, state: ChainState, block: Block) -> Advanced:
+        """The chains after it."""
+        ...
+
+
+def block_length(position: Tensor) -> int:
+    """How many steps' numbers to draw at once."""
+    row = position.numel() + position.shape[0] + 1
+    return max(1, min(BLOCK_STEPS, BLOCK_NUMBERS // row))
+
+
+def draw_block(sampler: Sampler, state: ChainState, num_steps: int, generator: torch.Generator) -> Block:
+    """The next `num_steps` steps' feed, from the chains' own stream."""
+    position = state.position
+    n, numel = position.shape[0], position.numel()
+    width = math.ceil((numel + n + 1) / GROUP) * GROUP
+    rows = torch.randn(num_steps, width, generator=generator, dtype=position.dtype, device=position.device)
+    return Block(
+        normal=rows[:, :numel].view(num_steps, *position.shape),
+        spare=rows[:, numel : numel + n + 1],
+        schedule=sampler.schedule(state.iteration, num_steps),
+    )

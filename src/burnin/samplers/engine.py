@@ -1,0 +1,108 @@
+"""How the steps of a chain are computed: natively, as a compiled graph, or one operation at a time.
+
+The numbers are the same up to rounding; only the time differs. `Engine` decides, once for each kind of
+run, and says in one line what it decided and why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import torch
+
+from burnin.closed_form import closed_form
+from burnin.core import ChainState, Energy, InputError, Sampler, energy_and_gradient
+from burnin.samplers import compiled, native
+from burnin.samplers.blocks import Advance
+from burnin.samplers.build import library
+from burnin.samplers.plain import Plain
+
+Compile = Literal["auto", "never", "always"]
+Path = Literal["native", "compiled", "plain"]
+
+COMPILE_SECONDS = 30.0
+"""What compiling an energy's graph costs at first."""
+COMPILED_SAVES = 0.3
+"""The share of a plain step's time that a compiled graph is sure to save."""
+
+
+class Engine:
+    """Chooses how chains are computed, and keeps what was compiled for the next run.
+
+    Arguments:
+        compile: "never" computes plainly; "always" natively or as a compiled graph wherever it is
+            possible; "auto" only where the time to build it is sure to be won back.
+        expected_steps: how many steps are to come in all, for "auto"; a run's own number if larger.
+        threads: of native code, whose numbers do not depend on it; None for as many as torch has.
+        say: gets one line for each decision.
+
+    Attributes:
+        path: how the last run was computed.
+
+    Example:
+        >>> Engine("never").path
+        'plain'
+    """
+
+    def __init__(
+        self,
+        compile: Compile = "auto",
+        *,
+        expected_steps: int = 0,
+        threads: int | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        if compile not in get_args(Compile):
+            raise InputError(f"compile is {compile!r}; it must be one of {', '.join(get_args(Compile))}")
+        self.compile = compile
+        self.expected_steps = expected_steps
+        self.threads = threads
+        self.path: Path = "plain"
+        self._say = say
+        self._said: set[str] = set()
+        self._graphs = compiled.Graphs()
+
+    def open(self, sampler: Sampler, energy: Energy, state: ChainState, num_steps: int) -> Advance:
+        """What takes these chains forward."""
+        form = closed_form(energy)
+        steps = max(num_steps, self.expected_steps)
+        reason = "compile is never"
+        if self.compile != "never":
+            if form is not None and native.fits(sampler, form, state):
+                built = library(build=self.compile == "always" or native.pays(form, state, steps))
+                if built.library is not None:
+                    threads = self.threads or torch.get_num_threads()
+                    chain = native.bind(sampler, form, state, built.library, threads)
+                    return self._take("native", f"native code, up to {threads} threads", chain)
+                reason = f"no native code: {built.reason}"
+            elif self.compile == "always" or self._pays(energy, state, steps):
+                graph = self._graphs.of(sampler, energy, state, self._fall_back)
+                if graph is not None:
+                    return self._take("compiled", "a compiled graph", graph)
+                reason = "the energy could not be compiled"
+            else:
+                reason = "too few to compile for"
+        return self._take("plain", f"plain steps ({reason})", Plain(sampler, form or energy))
+
+    def _take(self, path: Path, line: str, advance: Advance) -> Advance:
+        self.path = path
+        self._tell(f"chains: {line}")
+        return advance
+
+    def _fall_back(self, reason: str) -> None:
+        self.path = "plain"
+        self._tell(f"chains: plain steps (the energy could not be compiled: {reason})")
+
+    def _tell(self, line: str) -> None:
+        if self._say is not None and line not in self._said:
+            self._said.add(line)
+            self._say(line)
+
+    def _pays(self, energy: Energy, state: ChainState, steps: int) -> bool:
+        if steps * COMPILED_SAVES < COMPILE_SECONDS:  # not even with a second a step
+            return False
+        before = time.perf_counter()
+        energy_and_gradient(energy, state.position)
+        return steps * COMPILED_SAVES * (time.perf_counter() - before) > COMPILE_SECONDS

@@ -1,0 +1,159 @@
+// Runs Markov chains under a network's energy, all steps in one call.
+//
+// Chains are cut into tiles that suit a core's own cache. When no step depends on all chains, a thread
+// takes a tile through all its steps before the next one. With adaptation or resampling all threads take
+// one step of their tiles, meet, and one of them does what concerns all chains.
+//
+// Plain C interface, no state between calls. The results do not depend on the number of threads.
+#include "steps.h"
+#include "team.h"
+
+namespace {
+
+enum Status : int { OK = 0, BAD_ARGUMENT = 1, OUT_OF_MEMORY = 2 };
+
+constexpr ptrdiff_t LARGEST_TILE = 128;    // rows: a block of their activations fits in a core's own cache
+constexpr ptrdiff_t ROWS_PER_THREAD = 12;  // fewer make poor use of the kernels
+constexpr double WORK_PER_THREAD = 1e6;    // multiply-adds that pay for starting a thread
+
+// How n chains are cut: `count` tiles of nearly equal size, for `threads` threads.
+struct Tiling {
+    ptrdiff_t n, count;
+    int threads;
+
+    Tiling(const PackedNetwork& net, ptrdiff_t n, ptrdiff_t evaluations, int num_threads) : n(n) {
+        const double work = double(n) * double(evaluations) * double(net.multiply_adds) / WORK_PER_THREAD;
+        const ptrdiff_t useful = std::min(ptrdiff_t(std::min(work, 1e6)), n / ROWS_PER_THREAD);
+        threads = int(std::clamp<ptrdiff_t>(useful, 1, num_threads));
+        const ptrdiff_t rows_per_thread = (n + threads - 1) / threads;
+        count = threads * ((rows_per_thread + LARGEST_TILE - 1) / LARGEST_TILE);
+    }
+
+    ptrdiff_t start(ptrdiff_t tile) const { return tile * n / count; }
+    ptrdiff_t largest() const { return (n + count - 1) / count; }
+};
+
+bool valid(const Network& net) {
+    if (net.dim < 1 || net.depth < 1 || net.num_frequencies < 0 || !net.widths || !net.weights || !net.biases)
+        return false;
+    if (net.activation < 0 || net.activation >= NUM_ACTIVATIONS) return false;
+    if (net.num_frequencies && !net.frequencies) return false;
+    if (!net.mean != !net.std || !net.factor_precision != !net.factor_centre) return false;
+    for (int64_t l = 0; l <= net.depth; ++l) {
+        if (l < net.depth && net.widths[l] < 1) return false;
+        if (!net.weights[l] || !net.biases[l]) return false;
+    }
+    return true;
+}
+
+bool valid(const Problem& p) {
+    if (!p.packed && !(p.network && valid(*p.network))) return false;
+    if (p.num_chains < 1 || p.num_steps < 0 || p.num_threads < 1) return false;
+    if (p.sampler < 0 || p.sampler >= NUM_SAMPLERS || (p.sampler == HMC && p.num_leapfrog < 1)) return false;
+    if (!p.position || !p.energy || !p.gradient || !p.alive) return false;
+    if (p.num_steps > 0 && !(p.normal && p.temperature && (p.uniform || p.sampler == LANGEVIN))) return false;
+    if (p.reweight && !(p.log_weight && p.threshold && p.offset)) return false;
+    return p.acceptance && p.gradient_norm;
+}
+
+void run_chain(Problem& p) {
+    std::unique_ptr<PackedNetwork> own;
+    if (!p.packed) own = std::make_unique<PackedNetwork>(*p.network);
+    const PackedNetwork& net = p.packed ? *p.packed : *own;
+    const bool coupled = p.gain || p.reweight;
+    Chain chain(p, net, coupled);
+    const int64_t evaluations = p.num_steps * (p.sampler == HMC ? p.num_leapfrog : 1);
+    const Tiling tiling(net, p.num_chains, evaluations, p.num_threads);
+    std::vector<Worker> workers;
+    workers.reserve(size_t(tiling.threads));
+    for (int i = 0; i < tiling.threads; ++i) workers.emplace_back(net, tiling.largest(), p.sampler == HMC);
+    auto step_tile = [&](Worker& worker, ptrdiff_t step, ptrdiff_t tile) {
+        const ptrdiff_t first = tiling.start(tile);
+        chain.step(worker, step, first, tiling.start(tile + 1) - first);
+    };
+    std::atomic<ptrdiff_t> next{0};
+    run_team(tiling.threads, [&](int thread, Barrier& barrier) {
+        Worker& worker = workers[size_t(thread)];
+        if (!coupled) {
+            for (ptrdiff_t tile; (tile = next.fetch_add(1)) < tiling.count;)
+                for (ptrdiff_t step = 0; step < p.num_steps; ++step) step_tile(worker, step, tile);
+            return;
+        }
+        for (ptrdiff_t step = 0; step < p.num_steps; ++step) {
+            if (thread == 0) {  // the others wait at the barrier
+                chain.before_step(step);
+                next.store(0, std::memory_order_relaxed);
+            }
+            barrier.wait();
+            for (ptrdiff_t tile; (tile = next.fetch_add(1)) < tiling.count;) step_tile(worker, step, tile);
+            barrier.wait();
+            if (thread == 0) chain.after_step(step);
+        }
+    });
+    if (!coupled)
+        for (ptrdiff_t step = 0; step < p.num_steps; ++step) chain.after_step(step);
+    for (const Worker& worker : workers) p.non_finite += worker.non_finite;
+}
+
+void run_energy(const Network& network, int64_t n, int num_threads, const float* position, float* energy,
+                float* gradient) {
+    const PackedNetwork net(network);
+    const Tiling tiling(net, n, 1, num_threads);
+    std::vector<Tile> tiles;
+    tiles.reserve(size_t(tiling.threads));
+    for (int i = 0; i < tiling.threads; ++i) tiles.emplace_back(net, tiling.largest());
+    std::atomic<ptrdiff_t> next{0};
+    run_team(tiling.threads, [&](int thread, Barrier&) {
+        Tile& tile = tiles[size_t(thread)];
+        for (ptrdiff_t t; (t = next.fetch_add(1)) < tiling.count;) {
+            const ptrdiff_t first = tiling.start(t), rows = tiling.start(t + 1) - first;
+            for (ptrdiff_t r = 0; r < rows; ++r)
+                std::copy_n(position + (first + r) * net.dim, net.dim, tile.position + r * tile.stride);
+            tile.evaluate(rows);
+            for (ptrdiff_t r = 0; r < rows; ++r)
+                std::copy_n(tile.gradient + r * tile.stride, net.dim, gradient + (first + r) * net.dim);
+            std::copy_n(tile.energy, rows, energy + first);
+        }
+    });
+}
+
+// Runs `body`; no exception crosses the C interface.
+template <class Body>
+int guarded(Body body) {
+    try {
+        body();
+        return OK;
+    } catch (const std::exception&) {  // no memory, or sizes beyond what a vector can hold
+        return OUT_OF_MEMORY;
+    }
+}
+
+}  // namespace
+
+extern "C" {
+
+// A network ready for several calls, which does not follow later changes of its weights; null when
+// there is no memory or the network is not valid. To be given back with burnin_unpack.
+const PackedNetwork* burnin_pack(const Network* network) {
+    const PackedNetwork* packed = nullptr;
+    if (network && valid(*network)) guarded([&] { packed = new PackedNetwork(*network); });
+    return packed;
+}
+
+void burnin_unpack(const PackedNetwork* packed) { delete packed; }
+
+// Takes the chains through problem->num_steps steps.
+int burnin_chain(Problem* problem) {
+    if (!problem || !valid(*problem)) return BAD_ARGUMENT;
+    return guarded([&] { run_chain(*problem); });
+}
+
+// Energies and gradients at n positions.
+int burnin_energy_gradient(const Network* network, int64_t n, int32_t num_threads, const float* position,
+                           float* energy, float* gradient) {
+    if (!network || !valid(*network) || n < 1 || num_threads < 1 || !position || !energy || !gradient)
+        return BAD_ARGUMENT;
+    return guarded([&] { run_energy(*network, n, num_threads, position, energy, gradient); });
+}
+
+}

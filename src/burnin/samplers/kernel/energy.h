@@ -1,0 +1,280 @@
+// The energy of a multi-layer perceptron and its gradient, for a tile of positions.
+//
+//     E(x) = mlp(features((x - mean) / std)) + ½ Σ precision_i (x_i - centre_i)²
+//
+// with features(z) = [z, sin(z_i f_j), cos(z_i f_j)] when there are frequencies f. The forward pass keeps
+// each layer's derivatives; the backward pass multiplies the gradient into them in place.
+#pragma once
+
+#include <vector>
+
+#include "gemm.h"
+#include "memory.h"
+
+// What the caller gives. Weights are row-major (outputs, inputs); the last layer has one output. Null
+// `frequencies`, `mean`, `std` and `factor_precision` leave those parts out.
+struct Network {
+    int64_t dim;
+    int64_t num_frequencies;
+    int64_t depth;                 // hidden layers
+    const int64_t* widths;         // (depth)
+    const float* const* weights;   // (depth + 1)
+    const float* const* biases;    // (depth + 1)
+    const float* frequencies;      // (num_frequencies)
+    const float* mean;             // (dim)
+    const float* std;              // (dim)
+    const float* factor_precision; // (dim)
+    const float* factor_centre;    // (dim)
+    int32_t activation;
+    float slope;
+};
+
+// A network packed for the products of both passes, with copies of all it needs; read by all threads.
+class PackedNetwork {
+  public:
+    const ptrdiff_t dim, num_frequencies, num_angles, num_features, depth;
+    const int32_t activation;
+    const float slope;
+    ptrdiff_t widest = 0;         // of the hidden layers
+    ptrdiff_t multiply_adds = 0;  // for one position and its gradient
+    std::vector<Panels> forward, backward;
+    std::vector<const float*> bias;
+    const float *last_weight, *zeros, *frequencies, *mean = nullptr, *inverse_std = nullptr;
+    const float *precision = nullptr, *centre = nullptr;
+    float last_bias;
+
+    explicit PackedNetwork(const Network& net)
+        : dim(net.dim), num_frequencies(net.num_frequencies), num_angles(net.dim * net.num_frequencies),
+          num_features(net.dim + 2 * num_angles), depth(net.depth), activation(net.activation),
+          slope(net.slope), memory_(size(net)) {
+        ptrdiff_t inputs = num_features;
+        for (ptrdiff_t l = 0; l < depth; ++l) {
+            const ptrdiff_t outputs = net.widths[l];
+            float* to = memory_.take(Panels::size(inputs, outputs));
+            forward.emplace_back(inputs, outputs, net.weights[l], 1, inputs, to);
+            to = memory_.take(Panels::size(outputs, inputs));
+            backward.emplace_back(outputs, inputs, net.weights[l], inputs, 1, to);
+            bias.push_back(padded(net.biases[l], outputs));
+            multiply_adds += 2 * inputs * outputs;
+            widest = std::max(widest, outputs);
+            inputs = outputs;
+        }
+        last_weight = padded(net.weights[depth], inputs);
+        last_bias = net.biases[depth][0];
+        zeros = memory_.take_zeros(whole_panels(std::max(widest, num_features)));
+        frequencies = padded(net.frequencies, num_frequencies);
+        if (net.std) {
+            mean = padded(net.mean, dim);
+            float* inverse = memory_.take_zeros(whole_panels(dim));
+            for (ptrdiff_t i = 0; i < dim; ++i) inverse[i] = 1.0f / net.std[i];
+            inverse_std = inverse;
+        }
+        if (net.factor_precision) {
+            precision = padded(net.factor_precision, dim);
+            centre = padded(net.factor_centre, dim);
+        }
+    }
+
+    // True when the network reads the positions as they are.
+    bool plain() const { return !inverse_std && num_angles == 0; }
+
+    ptrdiff_t width(ptrdiff_t layer) const { return forward[size_t(layer)].n; }
+
+  private:
+    Floats memory_;
+
+    static ptrdiff_t size(const Network& net) {
+        ptrdiff_t inputs = net.dim * (1 + 2 * net.num_frequencies), widest = inputs, total = 0;
+        for (ptrdiff_t l = 0; l < net.depth; ++l) {
+            const ptrdiff_t outputs = net.widths[l];
+            total += Panels::size(inputs, outputs) + Panels::size(outputs, inputs) + whole_panels(outputs);
+            inputs = outputs;
+            widest = std::max(widest, inputs);
+        }
+        total += 2 * whole_panels(widest) + whole_panels(net.num_frequencies) + 4 * whole_panels(net.dim);
+        return total + (3 * net.depth + 7) * Floats::LINE;
+    }
+
+    const float* padded(const float* from, ptrdiff_t n) {
+        float* to = memory_.take_zeros(whole_panels(n));
+        std::copy(from, from + n, to);
+        return to;
+    }
+};
+
+// One thread's tile: positions in, energies and gradients out.
+class Tile {
+  public:
+    const PackedNetwork& net;
+    const ptrdiff_t stride;  // of the rows of `position` and `gradient`
+    float *position, *energy, *gradient;
+
+    Tile(const PackedNetwork& net, ptrdiff_t rows)
+        : net(net), stride(row_stride(net.dim)), hidden_stride_(row_stride(net.widest)),
+          feature_stride_(row_stride(net.num_features)), 
+          memory_(rows * floats_per_row(net) + 3 * angles(net) + (net.depth + 10) * Floats::LINE) {
+        position = memory_.take_zeros(rows * stride);
+        gradient = memory_.take_zeros(rows * stride);
+        energy = memory_.take(rows);
+        energy_lanes_ = memory_.take(rows * VW);
+        for (float*& h : hidden_) h = memory_.take(rows * hidden_stride_);
+        for (ptrdiff_t l = 0; l < net.depth; ++l)
+            derivative_.push_back(memory_.take(rows * row_stride(net.width(l))));
+        if (!net.plain()) {
+            feature_ = memory_.take(rows * feature_stride_);
+            feature_gradient_ = memory_.take(rows * feature_stride_);
+        }
+        for (float*& a : angle_) a = memory_.take_zeros(angles(net));
+    }
+
+    static ptrdiff_t floats_per_row(const PackedNetwork& net) {
+        ptrdiff_t total = 2 * row_stride(net.dim) + 1 + VW + 2 * row_stride(net.widest);
+        for (ptrdiff_t l = 0; l < net.depth; ++l) total += row_stride(net.width(l));
+        if (!net.plain()) total += 2 * row_stride(net.num_features);
+        return total;
+    }
+
+    // Energies and gradients at the first `rows` positions.
+    void evaluate(ptrdiff_t rows) {
+        const float* input = net.plain() ? position : make_features(rows);
+        switch (net.activation) {
+            case SILU: forward<SILU>(rows, input); break;
+            case GELU: forward<GELU>(rows, input); break;
+            case LEAKY: forward<LEAKY>(rows, input); break;
+            case SOFTPLUS: forward<SOFTPLUS>(rows, input); break;
+            default: forward<TANH>(rows, input);
+        }
+        backward(rows, net.plain() ? gradient : feature_gradient_);
+        if (!net.plain()) gradient_of_features(rows);
+        add_factor(rows);
+    }
+
+  private:
+    ptrdiff_t hidden_stride_, feature_stride_;
+    Floats memory_;
+    float *hidden_[2], *energy_lanes_, *feature_ = nullptr, *feature_gradient_ = nullptr, *angle_[3];
+    std::vector<float*> derivative_;
+
+    static ptrdiff_t angles(const PackedNetwork& net) { return whole_panels(net.num_angles) + NR; }
+
+    ptrdiff_t derivative_stride(ptrdiff_t layer) const { return row_stride(net.width(layer)); }
+
+    const float* make_features(ptrdiff_t rows) {
+        const ptrdiff_t dim = net.dim, num_angles = net.num_angles, num_frequencies = net.num_frequencies;
+        auto [angle, sine, cosine] = angle_;
+        for (ptrdiff_t r = 0; r < rows; ++r) {
+            const float* x = position + r * stride;
+            float* z = feature_ + r * feature_stride_;
+            if (net.mean)
+                for (ptrdiff_t i = 0; i < dim; ++i) z[i] = (x[i] - net.mean[i]) * net.inverse_std[i];
+            else
+                std::copy(x, x + dim, z);
+            if (num_angles == 0) continue;
+            for (ptrdiff_t i = 0; i < dim; ++i)
+                for (ptrdiff_t j = 0; j < num_frequencies; ++j)
+                    angle[i * num_frequencies + j] = z[i] * net.frequencies[j];
+            sincos(num_angles, angle, sine, cosine);
+            std::copy(sine, sine + num_angles, z + dim);
+            std::copy(cosine, cosine + num_angles, z + dim + num_angles);
+        }
+        return feature_;
+    }
+
+    template <Activation activation>
+    void forward(ptrdiff_t rows, const float* input) {
+        ptrdiff_t input_stride = net.plain() ? stride : feature_stride_;
+        const float slope = net.slope;
+        std::fill(energy_lanes_, energy_lanes_ + rows * VW, 0.0f);
+        for (ptrdiff_t l = 0; l < net.depth; ++l) {
+            float *const h = hidden_[l % 2], *const d = derivative_[l];
+            const ptrdiff_t h_stride = hidden_stride_, d_stride = derivative_stride(l);
+            auto activate_and_go_on = [=](ptrdiff_t row, ptrdiff_t count, ptrdiff_t column) {
+                for (ptrdiff_t r = row; r < row + count; ++r)
+                    for (ptrdiff_t j = column; j < column + NR; j += VW) {
+                        Vec value, derivative;
+                        activate<activation>(load(h + r * h_stride + j), slope, value, derivative);
+                        store(h + r * h_stride + j, value);
+                        store(d + r * d_stride + j, derivative);
+                    }
+            };
+            // The last hidden layer meets the output's weights at once: the values in the energy, the
+            // derivatives in the first gradient of the backward pass.
+            auto activate_and_sum = [=, this](ptrdiff_t row, ptrdiff_t count, ptrdiff_t column) {
+                for (ptrdiff_t r = row; r < row + count; ++r) {
+                    Vec total = load(energy_lanes_ + r * VW);
+                    for (ptrdiff_t j = column; j < column + NR; j += VW) {
+                        const Vec weight = load(net.last_weight + j);
+                        Vec value, derivative;
+                        activate<activation>(load(h + r * h_stride + j), slope, value, derivative);
+                        total += value * weight;
+                        store(d + r * d_stride + j, derivative * weight);
+                    }
+                    store(energy_lanes_ + r * VW, total);
+                }
+            };
+            auto product = [&](auto finish) {
+                multiply(rows, input, input_stride, net.forward[l], net.bias[l], h, h_stride, h, h_stride,
+                         false, finish);
+            };
+            if (l + 1 < net.depth)
+                product(activate_and_go_on);
+            else
+                product(activate_and_sum);
+            input = h;
+            input_stride = h_stride;
+        }
+        for (ptrdiff_t r = 0; r < rows; ++r) energy[r] = sum(load(energy_lanes_ + r * VW)) + net.last_bias;
+    }
+
+    // From the gradient in the last layer's derivatives to the one of the network's input.
+    void backward(ptrdiff_t rows, float* input_gradient) {
+        auto nothing = [](ptrdiff_t, ptrdiff_t, ptrdiff_t) {};
+        for (ptrdiff_t l = net.depth - 1; l > 0; --l)
+            multiply(rows, derivative_[l], derivative_stride(l), net.backward[l], net.zeros, hidden_[0],
+                     hidden_stride_, derivative_[l - 1], derivative_stride(l - 1), true, nothing);
+        const ptrdiff_t out_stride = net.plain() ? stride : feature_stride_;
+        multiply(rows, derivative_[0], derivative_stride(0), net.backward[0], net.zeros, input_gradient,
+                 out_stride, input_gradient, out_stride, false, nothing);
+    }
+
+    void gradient_of_features(ptrdiff_t rows) {
+        const ptrdiff_t dim = net.dim, num_angles = net.num_angles, num_frequencies = net.num_frequencies;
+        const float* frequency = net.frequencies;
+        for (ptrdiff_t r = 0; r < rows; ++r) {
+            const float* sine = feature_ + r * feature_stride_ + dim;
+            const float* cosine = sine + num_angles;
+            const float* of_input = feature_gradient_ + r * feature_stride_;
+            const float* of_sine = of_input + dim;
+            const float* of_cosine = of_sine + num_angles;
+            float* g = gradient + r * stride;
+            for (ptrdiff_t i = 0; i < dim; ++i) {
+                float total = of_input[i];
+                for (ptrdiff_t j = 0; j < num_frequencies; ++j) {
+                    const ptrdiff_t ij = i * num_frequencies + j;
+                    total += frequency[j] * (cosine[ij] * of_sine[ij] - sine[ij] * of_cosine[ij]);
+                }
+                g[i] = net.inverse_std ? total * net.inverse_std[i] : total;
+            }
+        }
+    }
+
+    // The Gaussian factor, and NaN for a position that is not finite: an activation that saturates
+    // would make a finite energy of it. The rows' padding is 0, so whole vectors may be read.
+    void add_factor(ptrdiff_t rows) {
+        for (ptrdiff_t r = 0; r < rows; ++r) {
+            const float* x = position + r * stride;
+            float* g = gradient + r * stride;
+            Vec total = {};
+            for (ptrdiff_t i = 0; i < net.dim; i += VW) {
+                const Vec at = load(x + i);
+                total += at - at;
+                if (net.precision) {
+                    const Vec offset = at - load(net.centre + i), slope = load(net.precision + i) * offset;
+                    store(g + i, load(g + i) + slope);
+                    total += 0.5f * slope * offset;
+                }
+            }
+            energy[r] += sum(total);
+        }
+    }
+};

@@ -1,0 +1,236 @@
+"""Chains in native code: the stock networks and samplers, all steps of a block in one call.
+
+What is left of a step is arithmetic: activations stay in the cache, no operation is dispatched, chains
+are shared out to threads, and the noise is that of the plain steps, so the numbers are theirs up to
+rounding. The number of threads does not change them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from burnin.closed_form import ClosedForm
+from burnin.core import ChainState, Sampler, StepInfo
+from burnin.samplers.annealed import Annealed
+from burnin.samplers.blocks import Advanced, Block, Sums
+from burnin.samplers.hmc import HMC
+from burnin.samplers.langevin import Langevin
+from burnin.samplers.mala import MALA
+
+ACTIVATIONS = {"silu": 0, "gelu": 1, "leaky": 2, "softplus": 3}
+BUILD_SECONDS = 8.0
+"""What building the library costs, once for a machine."""
+SAVED_SECONDS = 1e-4
+"""What a native step saves at least: the dispatch of some thirty operations,"""
+SAVED_PER_PRODUCT = 1e-11
+"""and for each multiplication of the network, by what stays in the cache."""
+
+Pointer = ctypes.c_void_p
+
+
+class _Network(ctypes.Structure):
+    _fields_ = (
+        ("dim", ctypes.c_int64),
+        ("num_frequencies", ctypes.c_int64),
+        ("depth", ctypes.c_int64),
+        *((name, Pointer) for name in ("widths", "weights", "biases", "frequencies", "mean", "std")),
+        *((name, Pointer) for name in ("factor_precision", "factor_centre")),
+        ("activation", ctypes.c_int32),
+        ("slope", ctypes.c_float),
+    )
+
+
+class _Problem(ctypes.Structure):
+    _fields_ = (
+        ("network", Pointer),
+        ("packed", Pointer),
+        ("sampler", ctypes.c_int32),
+        ("num_threads", ctypes.c_int32),
+        ("num_chains", ctypes.c_int64),
+        ("num_steps", ctypes.c_int64),
+        ("num_leapfrog", ctypes.c_int64),
+        *((name, Pointer) for name in ("scale", "position", "energy", "gradient", "alive", "log_weight")),
+        ("step_size", ctypes.c_double),
+        *((name, Pointer) for name in ("normal", "uniform")),
+        *((name, ctypes.c_int64) for name in ("normal_stride", "uniform_stride")),
+        *((name, Pointer) for name in ("temperature", "step_sizes", "gain")),
+        ("target", ctypes.c_double),
+        *((name, Pointer) for name in ("reweight", "threshold", "offset")),
+        ("norm_sum", ctypes.c_double),
+        ("acceptance_sum", ctypes.c_double),
+        ("non_finite", ctypes.c_int64),
+        ("acceptance", Pointer),
+        ("gradient_norm", Pointer),
+    )
+
+
+class NativeChain:
+    """Takes chains of one sampler on one energy through blocks.
+
+    The weights are packed when it is made, so it is one for each run: it does not follow training.
+
+    Arguments:
+        library: the compiled code.
+        sampler: Langevin, MALA or HMC.
+        form: the energy.
+        dim: dimensions of a position.
+        threads: how many threads it may use.
+    """
+
+    def __init__(
+        self,
+        library: ctypes.CDLL,
+        sampler: Langevin | MALA | HMC,
+        form: ClosedForm,
+        *,
+        dim: int,
+        threads: int,
+    ) -> None:
+        self.library = library
+        self.sampler = sampler
+        self.threads = threads
+        self._network, self._held = _network(form, dim)
+        self._packed = library.burnin_pack(ctypes.byref(self._network))
+        if not self._packed:
+            raise MemoryError("the native chains could not allocate memory for their weights")
+        weakref.finalize(self, library.burnin_unpack, self._packed)
+
+    def __call__(self, state: ChainState, block: Block) -> Advanced:
+        """The chains after the block."""
+        n, dim = state.position.shape
+        new = replace(
+            state,
+            position=state.position.clone(memory_format=torch.contiguous_format),
+            energy=state.energy.clone(),
+            gradient=state.gradient.clone(memory_format=torch.contiguous_format),
+            alive=state.alive.clone(),
+            log_weight=state.log_weight.clone(),
+        )
+        acceptance, norm = torch.empty(n), torch.empty(n)
+        schedule = block.schedule
+        coupled = any(numbers.reweight != 0 for numbers in schedule)
+        adaptation = None if isinstance(self.sampler, Langevin) else self.sampler.adaptation
+        inputs = {
+            "scale": state.scale.expand(dim).contiguous(),
+            "uniform": None
+            if isinstance(self.sampler, Langevin)
+            else torch.special.ndtr(block.spare[:, :-1]),
+            "temperature": _doubles([float(numbers.temperature) for numbers in schedule]),
+            "step_sizes": _doubles(
+                [float(numbers.step_size) for numbers in schedule if numbers.step_size is not None]
+            ),
+            "gain": _doubles([float(numbers.gain) for numbers in schedule]) if adaptation else None,
+            "reweight": _doubles([numbers.reweight for numbers in schedule]) if coupled else None,
+            "threshold": _doubles([n * numbers.resample_below for numbers in schedule]) if coupled else None,
+            "offset": torch.special.ndtr(block.spare[:, -1]).double() if coupled else None,
+        }
+        normal = block.normal if block.normal[0].is_contiguous() else block.normal.contiguous()
+        problem = _Problem(
+            network=ctypes.addressof(self._network),
+            packed=self._packed,
+            sampler=_KINDS[type(self.sampler)],
+            num_threads=self.threads,
+            num_chains=n,
+            num_steps=len(block),
+            num_leapfrog=self.sampler.num_leapfrog if isinstance(self.sampler, HMC) else 1,
+            position=new.position.data_ptr(),
+            energy=new.energy.data_ptr(),
+            gradient=new.gradient.data_ptr(),
+            alive=new.alive.data_ptr(),
+            log_weight=new.log_weight.data_ptr(),
+            step_size=float(state.step_size),
+            normal=normal.data_ptr(),
+            normal_stride=normal.stride(0),
+            uniform_stride=n,
+            target=adaptation.target if adaptation is not None else 0.0,
+            acceptance=acceptance.data_ptr(),
+            gradient_norm=norm.data_ptr(),
+            **{name: None if tensor is None else tensor.data_ptr() for name, tensor in inputs.items()},
+        )
+        code = self.library.burnin_chain(ctypes.byref(problem))
+        if code != 0:
+            raise MemoryError(f"the native chains could not allocate their memory for {n} chains")
+        new = replace(
+            new,
+            step_size=torch.tensor(problem.step_size, dtype=torch.float64),
+            iteration=state.iteration + len(block),
+        )
+        non_finite = int(problem.non_finite)
+        info = StepInfo(acceptance, norm, torch.tensor(non_finite))
+        return Advanced(new, info, Sums(problem.norm_sum, problem.acceptance_sum, non_finite))
+
+
+_KINDS: dict[type, int] = {Langevin: 0, MALA: 1, HMC: 2}
+
+
+def fits(sampler: Sampler, form: ClosedForm | None, state: ChainState) -> bool:
+    """Whether the native code computes this: a stock sampler and network, float32, on the processor."""
+    inner = sampler.inner if type(sampler) is Annealed else sampler
+    if form is None or type(inner) not in _KINDS or form.activation not in ACTIVATIONS:
+        return False
+    position = state.position
+    if position.dim() != 2 or len(position) == 0 or state.scale.dim() > 1 or len(form.weights) < 2:
+        return False
+    extras = (form.mean, form.std, form.frequencies, form.centre, form.stiffness)
+    tensors = [position, state.scale, *form.weights, *form.biases, *(t for t in extras if t is not None)]
+    if any(t.dtype != torch.float32 or t.device.type != "cpu" for t in tensors):
+        return False
+    features = position.shape[1] * (1 + 2 * (0 if form.frequencies is None else len(form.frequencies)))
+    return form.weights[0].shape[1] == features
+
+
+def pays(form: ClosedForm, state: ChainState, steps: int) -> bool:
+    """Whether so many steps win the time back that building the library takes."""
+    products = 2 * len(state.position) * sum(weight.numel() for weight in form.weights)
+    return steps * (SAVED_SECONDS + SAVED_PER_PRODUCT * products) > BUILD_SECONDS
+
+
+def bind(
+    sampler: Sampler, form: ClosedForm, state: ChainState, library: ctypes.CDLL, threads: int
+) -> NativeChain:
+    """The native chain of what `fits`."""
+    inner = sampler.inner if isinstance(sampler, Annealed) else sampler
+    assert isinstance(inner, Langevin | MALA | HMC)
+    return NativeChain(library, inner, form, dim=state.position.shape[1], threads=threads)
+
+
+def _network(form: ClosedForm, dim: int) -> tuple[_Network, list[object]]:
+    """The C structure, and what must live as long as it does."""
+    weights = [weight.contiguous() for weight in form.weights]
+    biases = [bias.contiguous() for bias in form.biases]
+    depth = len(weights) - 1
+    widths = (ctypes.c_int64 * depth)(*[weight.shape[0] for weight in weights[:-1]])
+    weight_pointers = (Pointer * (depth + 1))(*[weight.data_ptr() for weight in weights])
+    bias_pointers = (Pointer * (depth + 1))(*[bias.data_ptr() for bias in biases])
+    named: dict[str, Tensor] = {
+        name: tensor.expand(size).contiguous()
+        for name, tensor, size in (
+            ("frequencies", form.frequencies, -1),
+            ("mean", form.mean, dim),
+            ("std", form.std, dim),
+            ("factor_precision", form.stiffness, dim),
+            ("factor_centre", form.centre, dim),
+        )
+        if tensor is not None
+    }
+    network = _Network(
+        dim=dim,
+        num_frequencies=0 if form.frequencies is None else len(form.frequencies),
+        depth=depth,
+        widths=ctypes.addressof(widths),
+        weights=ctypes.addressof(weight_pointers),
+        biases=ctypes.addressof(bias_pointers),
+        activation=ACTIVATIONS[form.activation],
+        slope=form.slope,
+        **{name: tensor.data_ptr() for name, tensor in named.items()},
+    )
+    return network, [weights, biases, widths, weight_pointers, bias_pointers, named]
+
+
+def _doubles(values: list[float]) -> Tensor | None:
+    return torch.tensor(values, dtype=torch.float64) if values else None

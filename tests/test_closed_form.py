@@ -1,0 +1,134 @@
+"""Gradients written by hand against the tape, for every network that has a closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from burnin.closed_form import ACTIVATIONS, ClosedForm, closed_form
+from burnin.core import energy_and_gradient
+from burnin.energies import MLP, FourierFeatures, GaussianFactor, Standardised
+from burnin.energies.networks import ACTIVATIONS as NETWORK_ACTIVATIONS
+
+DIM = 3
+FREQUENCIES = (0.7, 2.0)
+
+
+def stream() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def positive(generator: torch.Generator) -> Tensor:
+    return 0.5 + torch.rand(DIM, generator=generator)
+
+
+def mlp(inputs: int = DIM, activation: str = "silu", depth: int = 2) -> MLP:
+    return MLP(inputs, width=7, depth=depth, generator=stream(), activation=activation)
+
+
+def fourier() -> FourierFeatures:
+    return FourierFeatures(mlp(FourierFeatures.size(DIM, FREQUENCIES)), FREQUENCIES)
+
+
+def standardised(net: nn.Module) -> Standardised:
+    generator = stream()
+    return Standardised(net, torch.randn(DIM, generator=generator), positive(generator))
+
+
+def factor(net: nn.Module, *, learned: bool = False) -> GaussianFactor:
+    generator = stream()
+    mean = torch.randn(DIM, generator=generator)
+    return GaussianFactor(net, mean, positive(generator), temperature=0.3, learned=learned)
+
+
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    **{f"mlp {name}": lambda name=name: mlp(activation=name) for name in ACTIVATIONS},  # type: ignore[misc]
+    "one layer": lambda: mlp(depth=1),
+    "fourier": fourier,
+    "standardised": lambda: standardised(mlp()),
+    "standardised fourier": lambda: standardised(fourier()),
+    "standardised twice": lambda: standardised(standardised(mlp())),
+    "factor": lambda: factor(mlp()),
+    "learned factor": lambda: factor(mlp(), learned=True),
+    "factor outside": lambda: factor(standardised(fourier())),
+    "factor inside": lambda: standardised(factor(standardised(mlp()))),
+}
+
+
+def test_every_activation_has_its_derivative() -> None:
+    assert set(ACTIVATIONS) == set(NETWORK_ACTIVATIONS)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_form_is_the_network(name: str) -> None:
+    net = NETWORKS[name]().double()
+    form = closed_form(net)
+    assert form is not None
+    x = 3 * torch.randn(11, DIM, generator=stream(), dtype=torch.float64)
+    y = x.clone().requires_grad_(True)
+    value = net(y)
+    gradient = torch.autograd.grad(value.sum(), y)[0]
+    torch.testing.assert_close(form(x), value.detach(), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        energy_and_gradient(form, x), (value.detach(), gradient), rtol=1e-12, atol=1e-12
+    )
+
+
+def test_the_form_follows_training() -> None:
+    net = mlp()
+    form = closed_form(net)
+    assert form is not None
+    x = torch.randn(4, DIM, generator=stream())
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.mul_(1.5)
+    torch.testing.assert_close(form(x), net(x).detach())
+
+
+class Own(MLP):
+    """A subclass may compute anything."""
+
+
+def hooked() -> nn.Module:
+    net = mlp()
+    net.layers[0].register_forward_hook(lambda *_: None)
+    return net
+
+
+def parametrised() -> nn.Module:
+    net = mlp()
+    nn.utils.parametrizations.weight_norm(net.layers[0])
+    return net
+
+
+def exchanged() -> nn.Module:
+    net = mlp()
+    net.layers[1] = nn.GELU()
+    return net
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.Linear(DIM, 1),
+        lambda: standardised(nn.Linear(DIM, 1)),
+        lambda: factor(nn.Linear(DIM, 1)),
+        lambda: factor(factor(mlp())),
+        lambda: Own(DIM, width=4, depth=1, generator=stream()),
+        lambda: FourierFeatures(standardised(mlp()), FREQUENCIES),
+        hooked,
+        parametrised,
+        exchanged,
+    ],
+)
+def test_what_is_not_stock_has_no_form(make: Callable[[], nn.Module]) -> None:
+    assert closed_form(make()) is None
+
+
+def test_a_form_is_its_own_form() -> None:
+    form = closed_form(mlp())
+    assert isinstance(form, ClosedForm)
+    assert closed_form(form) is form
