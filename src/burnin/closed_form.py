@@ -64,16 +64,18 @@ class ClosedForm:
     def energy_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """E(x), (n,), and ∇E(x)."""
         z = x if self.mean is None or self.std is None else (x - self.mean) / self.std
-        hidden, sines = self._features(z)
-        saved: list[Tensor] = []
+        features, sines = self._features(z)
+        before: list[Tensor] = []
+        hidden = [features]
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            before = torch.addmm(bias, hidden, weight.t())
-            saved.append(before)
-            hidden = self._activate(before)
-        value = torch.addmv(self.biases[-1], hidden, self.weights[-1][0])
+            before.append(torch.addmm(bias, hidden[-1], weight.t()))
+            hidden.append(self._activate(before[-1]))
+        value = torch.addmv(self.biases[-1], hidden.pop(), self.weights[-1][0])
         back = self.weights[-1].expand(x.shape[0], -1)
-        for weight, before in zip(reversed(self.weights[:-1]), reversed(saved), strict=True):
-            back = torch.mm(self._pull(back, before), weight)
+        for weight in reversed(self.weights[:-1]):
+            pulled, free = self._pull(back, before.pop()), hidden.pop()
+            # The way back writes where the way forth has been: memory that is in the cache already.
+            back = torch.mm(pulled, weight, out=free) if hidden else torch.mm(pulled, weight)
         gradient = self._pull_features(back, sines, z.shape[1])
         if self.std is not None:
             gradient = gradient / self.std
@@ -122,17 +124,17 @@ class ClosedForm:
         return F.leaky_relu(x, self.slope)
 
     def _pull(self, back: Tensor, x: Tensor) -> Tensor:
-        """`back` times the activation's derivative at x: torch's own fused backward operations."""
+        """`back` times the activation's derivative at x, by torch's own fused operations, in place of x."""
         aten = torch.ops.aten
         if self.activation == "silu":
-            pulled: Tensor = aten.silu_backward(back, x)
+            aten.silu_backward.grad_input(back, x, grad_input=x)
         elif self.activation == "gelu":
-            pulled = aten.gelu_backward(back, x)
+            aten.gelu_backward.grad_input(back, x, grad_input=x)
         elif self.activation == "softplus":
-            pulled = aten.softplus_backward(back, x, 1, 20)
+            aten.softplus_backward.grad_input(back, x, 1, 20, grad_input=x)
         else:
-            pulled = aten.leaky_relu_backward(back, x, self.slope, False)
-        return pulled
+            aten.leaky_relu_backward.grad_input(back, x, self.slope, False, grad_input=x)
+        return x
 
 
 @runtime_checkable

@@ -65,7 +65,10 @@ class Sums(NamedTuple):
 
 
 class Advanced(NamedTuple):
-    """Chains after a block: where they are, the last step's info, and the sums over the steps."""
+    """Chains after a block: where they are, the last step's info, and the sums over the steps.
+
+    The info's `non_finite` counts the proposals of all the block's steps.
+    """
 
     state: ChainState
     info: StepInfo

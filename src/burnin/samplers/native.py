@@ -56,11 +56,11 @@ class _Problem(ctypes.Structure):
         ("num_leapfrog", ctypes.c_int64),
         *((name, Pointer) for name in ("scale", "position", "energy", "gradient", "alive", "log_weight")),
         ("step_size", ctypes.c_double),
-        *((name, Pointer) for name in ("normal", "uniform")),
-        *((name, ctypes.c_int64) for name in ("normal_stride", "uniform_stride")),
+        *((name, Pointer) for name in ("normal", "spare")),
+        *((name, ctypes.c_int64) for name in ("normal_stride", "spare_stride")),
         *((name, Pointer) for name in ("temperature", "step_sizes", "gain")),
         ("target", ctypes.c_double),
-        *((name, Pointer) for name in ("reweight", "threshold", "offset")),
+        *((name, Pointer) for name in ("reweight", "threshold")),
         ("norm_sum", ctypes.c_double),
         ("acceptance_sum", ctypes.c_double),
         ("non_finite", ctypes.c_int64),
@@ -103,13 +103,15 @@ class NativeChain:
     def __call__(self, state: ChainState, block: Block) -> Advanced:
         """The chains after the block."""
         n, dim = state.position.shape
+        # Copied by hand: torch would share a large copy out to its threads, which then spin on the cores
+        # that the chains need.
         new = replace(
             state,
-            position=state.position.clone(memory_format=torch.contiguous_format),
-            energy=state.energy.clone(),
-            gradient=state.gradient.clone(memory_format=torch.contiguous_format),
-            alive=state.alive.clone(),
-            log_weight=state.log_weight.clone(),
+            position=_copy(state.position),
+            energy=_copy(state.energy),
+            gradient=_copy(state.gradient),
+            alive=_copy(state.alive),
+            log_weight=_copy(state.log_weight),
         )
         acceptance, norm = torch.empty(n), torch.empty(n)
         schedule = block.schedule
@@ -117,9 +119,6 @@ class NativeChain:
         adaptation = None if isinstance(self.sampler, Langevin) else self.sampler.adaptation
         inputs = {
             "scale": state.scale.expand(dim).contiguous(),
-            "uniform": None
-            if isinstance(self.sampler, Langevin)
-            else torch.special.ndtr(block.spare[:, :-1]),
             "temperature": _doubles([float(numbers.temperature) for numbers in schedule]),
             "step_sizes": _doubles(
                 [float(numbers.step_size) for numbers in schedule if numbers.step_size is not None]
@@ -127,7 +126,6 @@ class NativeChain:
             "gain": _doubles([float(numbers.gain) for numbers in schedule]) if adaptation else None,
             "reweight": _doubles([numbers.reweight for numbers in schedule]) if coupled else None,
             "threshold": _doubles([n * numbers.resample_below for numbers in schedule]) if coupled else None,
-            "offset": torch.special.ndtr(block.spare[:, -1]).double() if coupled else None,
         }
         normal = block.normal if block.normal[0].is_contiguous() else block.normal.contiguous()
         problem = _Problem(
@@ -146,7 +144,8 @@ class NativeChain:
             step_size=float(state.step_size),
             normal=normal.data_ptr(),
             normal_stride=normal.stride(0),
-            uniform_stride=n,
+            spare=block.spare.data_ptr(),
+            spare_stride=block.spare.stride(0),
             target=adaptation.target if adaptation is not None else 0.0,
             acceptance=acceptance.data_ptr(),
             gradient_norm=norm.data_ptr(),
@@ -230,6 +229,13 @@ def _network(form: ClosedForm, dim: int) -> tuple[_Network, list[object]]:
         **{name: tensor.data_ptr() for name, tensor in named.items()},
     )
     return network, [weights, biases, widths, weight_pointers, bias_pointers, named]
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    source = tensor.contiguous()
+    copy = torch.empty_like(source)
+    ctypes.memmove(copy.data_ptr(), source.data_ptr(), source.nbytes)
+    return copy
 
 
 def _doubles(values: list[float]) -> Tensor | None:

@@ -22,7 +22,8 @@ class Plain:
         for index in range(len(block)):
             state, info = self.sampler.step(self.energy, state, block.step(index))
             infos.append(info)
-        return Advanced(state, infos[-1], sums_of(infos))
+        sums = sums_of(infos)
+        return Advanced(state, infos[-1]._replace(non_finite=torch.tensor(sums.non_finite)), sums)
 
 
 def sums_of(infos: list[StepInfo]) -> Sums:

@@ -15,7 +15,7 @@ from burnin.samplers.engine import Engine
 from burnin.samplers.keep import InMemory, Keeper
 
 Progress = Callable[[int, ChainState, StepInfo], None]
-"""Called with the number of steps done so far, the state and the last step's info."""
+"""Called with the number of steps done so far, the state and the last step's info (`Advanced`)."""
 
 
 @dataclass

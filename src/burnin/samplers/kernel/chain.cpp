@@ -51,8 +51,8 @@ bool valid(const Problem& p) {
     if (p.num_chains < 1 || p.num_steps < 0 || p.num_threads < 1) return false;
     if (p.sampler < 0 || p.sampler >= NUM_SAMPLERS || (p.sampler == HMC && p.num_leapfrog < 1)) return false;
     if (!p.position || !p.energy || !p.gradient || !p.alive) return false;
-    if (p.num_steps > 0 && !(p.normal && p.temperature && (p.uniform || p.sampler == LANGEVIN))) return false;
-    if (p.reweight && !(p.log_weight && p.threshold && p.offset)) return false;
+    if (p.num_steps > 0 && !(p.normal && p.temperature && p.spare)) return false;
+    if (p.reweight && !(p.log_weight && p.threshold)) return false;
     return p.acceptance && p.gradient_norm;
 }
 

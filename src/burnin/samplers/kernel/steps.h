@@ -27,16 +27,15 @@ struct Problem {
     double step_size;
     // What drives the steps.
     const float* normal;        // (k, n, dim), with normal_stride floats from one step to the next
-    const float* uniform;       // (k, n), likewise; read by MALA and HMC
+    const float* spare;         // (k, n + 1), likewise normal, for acceptance and resampling
     int64_t normal_stride;
-    int64_t uniform_stride;
+    int64_t spare_stride;
     const double* temperature;  // (k)
     const double* step_sizes;   // (k)
     const double* gain;         // (k), 0 for no adaptation in that step
     double target;              // acceptance that the adaptation holds
     const double* reweight;     // (k), what a chain's energy adds to its log weight before the step
     const double* threshold;    // (k), resamples when fewer chains are effective
-    const double* offset;       // (k), uniform in [0, 1) for the resampling
     // Results.
     double norm_sum;        // over steps, of the mean gradient norm of the chains that have one
     double acceptance_sum;  // over steps, of the mean acceptance
@@ -114,7 +113,7 @@ class Chain {
         if (total * total / squares >= p_.threshold[step]) return;
         // Systematic resampling: the points ascend, so one walk along the sums finds all.
         for (ptrdiff_t i = 0, j = 0; i < n_; ++i) {
-            const double point = (double(i) + p_.offset[step]) / double(n_) * total;
+            const double point = (double(i) + uniform(step, n_)) / double(n_) * total;
             while (j < n_ - 1 && cumulative_[size_t(j)] < point) ++j;
             chosen_[size_t(i)] = j;
         }
@@ -286,6 +285,11 @@ class Chain {
         return 0.5f * total;
     }
 
+    // A uniform number from the i-th spare normal one.
+    double uniform(ptrdiff_t step, ptrdiff_t i) const {
+        return 0.5 * std::erfc(-double(p_.spare[step * p_.spare_stride + i]) * 0.70710678118654752);
+    }
+
     // Accepts chain i's proposal in the tile's row with probability min(1, exp(log_ratio)).
     void metropolis(Worker& worker, ptrdiff_t step, ptrdiff_t row, ptrdiff_t i, float log_ratio,
                     float new_norm) {
@@ -293,7 +297,7 @@ class Chain {
             std::isfinite(worker.tile.energy[row]) && std::isfinite(new_norm) && std::isfinite(log_ratio);
         const float acceptance = finite ? std::exp(std::min(log_ratio, 0.0f)) : 0.0f;
         worker.non_finite += p_.alive[i] && !finite;
-        const bool accept = p_.alive[i] && p_.uniform[step * p_.uniform_stride + i] < acceptance;
+        const bool accept = p_.alive[i] && uniform(step, i) < acceptance;
         settle(worker, step, row, i, accept, acceptance, new_norm);
     }
 
