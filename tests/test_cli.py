@@ -315,7 +315,7 @@ def test_divergence_exits_with_3(burnin: Burnin) -> None:
     assert result.code == 3
     assert "diverged" in result.err.splitlines()[-1]
     assert "given up after 2 rollbacks" in result.err
-    assert result.err.count("guard: ") == 2
+    assert result.err.count("training: ") == 2
     events = [json.loads(line) for line in Path("wild/metrics.jsonl").read_text().splitlines()]
     assert sum("event" in row for row in events) == 2
     assert burnin("sample", "wild", "-n", "3", "-o", "after.npy").code == 0  # the last good one is kept

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from burnin.closed_form import ACTIVATIONS, ClosedForm, closed_form
+from burnin.closed_form import ACTIVATIONS, ClosedForm, closed_form, energy_of_weights
 from burnin.core import energy_and_gradient
 from burnin.energies import MLP, FourierFeatures, GaussianFactor, Standardised
 from burnin.energies.networks import ACTIVATIONS as NETWORK_ACTIVATIONS
@@ -132,3 +132,25 @@ def test_a_form_is_its_own_form() -> None:
     form = closed_form(mlp())
     assert isinstance(form, ClosedForm)
     assert closed_form(form) is form
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_gradients_of_weights_are_the_tapes(name: str) -> None:
+    net = NETWORKS[name]().double()
+    x = 3 * torch.randn(11, DIM, generator=stream(), dtype=torch.float64)
+    outer = torch.randn(11, generator=stream(), dtype=torch.float64)
+    parameters = list(net.parameters())
+    wanted = torch.autograd.grad(net(x), parameters, outer)
+    energy = energy_of_weights(net)
+    assert (energy is net) == (name == "learned factor")
+    value = energy(x)
+    torch.testing.assert_close(value, net(x), rtol=1e-12, atol=1e-12)
+    for retain in (True, False):  # the first pass must not spoil the second
+        found = torch.autograd.grad(value, parameters, outer, retain_graph=retain)
+        torch.testing.assert_close(found, wanted, rtol=1e-11, atol=1e-12)
+
+
+def test_frozen_weights_keep_the_module() -> None:
+    net = mlp()
+    next(net.parameters()).requires_grad_(False)
+    assert energy_of_weights(net) is net

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from burnin.config import Config, SamplerSettings, nearest, read_run_config
+from burnin.config import Config, SamplerSettings, SchemeSettings, nearest, read_run_config
 from burnin.core import Density, InputError, Sampler, Start
 from burnin.data import NoisyDensity, load_table, make_density
 from burnin.energies import MLP, FourierFeatures, GaussianFactor, Standardised
 from burnin.evaluation.model import Chain, Model
+from burnin.objectives import contrast
 from burnin.rng import Streams
 from burnin.samplers import (
     HMC,
@@ -28,9 +30,10 @@ from burnin.samplers import (
 )
 from burnin.starts import Bank, FromData, FromNoise
 from burnin.training import Arm, FisherScale, GuardSettings, Parts, Trainer, load_checkpoint
-from burnin.training.schedules import rate_factor
+from burnin.training.schedules import Ramp, rate_factor
 
 MOMENT_SAMPLES = 20_000
+DEPTH = 3
 
 
 def build_data(config: Config) -> Density:
@@ -48,9 +51,10 @@ def build_energy(config: Config, mean: Tensor, std: Tensor, generator: torch.Gen
     """The network, its view of the coordinates, and its Gaussian factor."""
     model, dim = config.model, len(mean)
     inputs = FourierFeatures.size(dim, model.frequencies) if model.frequencies else dim
-    net: nn.Module = MLP(
-        inputs, width=model.width, depth=model.depth, generator=generator, activation=model.activation
-    )
+    widths = model.width if isinstance(model.width, list) else [model.width] * (model.depth or DEPTH)
+    if isinstance(model.width, list) and model.depth is not None:
+        raise InputError("model.width lists every layer; leave model.depth out")
+    net: nn.Module = MLP(inputs, width=widths, generator=generator, activation=model.activation)
     if model.frequencies:
         net = FourierFeatures(net, model.frequencies)
     if model.standardise:
@@ -124,6 +128,7 @@ def build_trainer(config: Config, engine: Engine | None = None) -> Trainer:
         arms=build_arms(config, data.dim, streams["bank"]),
         optimizer=optimizer,
         scheduler=scheduler,
+        objective=partial(contrast, temperature=temperature),
         scale=scale,
         average=config.model.average,
         clip_norm=config.optimizer.clip_norm,
@@ -145,15 +150,39 @@ def build_arms(config: Config, dim: int, generator: torch.Generator) -> list[Arm
                 "an arm has at most as many chains as there are data points in a batch"
             )
         sampler = build_sampler(settings, temperature)
-        return Arm(name, start, sampler, settings.num_steps, weight, settings.num_chains)
+        weighted = scheme.name != "hybrid" or scheme.beta_on in (name, "both")
+        return Arm(
+            name,
+            start,
+            sampler,
+            settings.num_steps,
+            weight,
+            settings.num_chains,
+            beta=_beta(scheme) if weighted else 0.0,
+            variant=scheme.variant,
+            pool="all" if scheme.pooled or config.more_samplers else None,
+        )
+
+    def arms(name: str, start: Start, settings: SamplerSettings) -> list[Arm]:
+        """One arm, and one for each further sampler from the same start."""
+        further = config.further_samplers()
+        return [
+            arm(name, start, settings, 1.0),
+            *(arm(f"{name}{i}", start, more, 1.0) for i, more in enumerate(further, 2)),
+        ]
 
     from_noise, plain = config.noise_sampler(), config.sampler
     if scheme.name == "data":
-        return [arm("data", FromData(), plain, 1.0)]
+        return arms("data", FromData(), plain)
     if scheme.name == "noise":
-        return [arm("noise", noise, from_noise, 1.0)]
+        return arms("noise", noise, from_noise)
+    if config.more_samplers:
+        raise InputError(f"more_samplers go with the schemes data and noise, not with {scheme.name}")
     if scheme.name == "hybrid":
-        return [arm("noise", noise, from_noise, 1.0), arm("data", FromData(), plain, scheme.lam)]
+        if scheme.pooled and scheme.beta_on != "both":
+            raise InputError("a pooled contrast has one beta: set scheme.beta_on to both")
+        lam = 1.0 if scheme.pooled else scheme.lam
+        return [arm("noise", noise, from_noise, 1.0), arm("data", FromData(), plain, lam)]
     if config.run.batch_size > scheme.bank_size:
         raise InputError(
             f"scheme.bank_size is {scheme.bank_size} for a batch_size of {config.run.batch_size}; "
@@ -166,7 +195,15 @@ def build_arms(config: Config, dim: int, generator: torch.Generator) -> list[Arm
 
 def build_noise(config: Config) -> FromNoise:
     """The noise that chains start from."""
-    return FromNoise(config.noise.kind, config.noise.scale, config.noise.shift)
+    return FromNoise(config.noise.kind, _numbers(config.noise.scale), _numbers(config.noise.shift))
+
+
+def _numbers(value: float | list[float]) -> float | tuple[float, ...]:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _beta(scheme: SchemeSettings) -> float | Ramp:
+    return Ramp(tuple(scheme.beta)) if isinstance(scheme.beta, list) else scheme.beta
 
 
 def load_model(folder: Path, engine: Engine | None = None) -> Model:

@@ -220,7 +220,7 @@ def run_training(console: Console, folder: Path, config: Config, *, resume: bool
             config,
             resume=resume,
             on_update=update,
-            on_event=lambda text: console.print(f"guard: {text}"),
+            on_event=lambda text: console.print(f"training: {text}"),
             engine=build_engine(config, threads=available_cores(), say=console.print),
         )
 

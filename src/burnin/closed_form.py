@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 ACTIVATIONS = ("silu", "gelu", "leaky", "softplus")
 """Activations whose derivative is known here."""
@@ -73,7 +74,8 @@ class ClosedForm:
         value = torch.addmv(self.biases[-1], hidden.pop(), self.weights[-1][0])
         back = self.weights[-1].expand(x.shape[0], -1)
         for weight in reversed(self.weights[:-1]):
-            pulled, free = self._pull(back, before.pop()), hidden.pop()
+            last, free = before.pop(), hidden.pop()
+            pulled = self._pull(back, last, out=last)
             # The way back writes where the way forth has been: memory that is in the cache already.
             back = torch.mm(pulled, weight, out=free) if hidden else torch.mm(pulled, weight)
         gradient = self._pull_features(back, sines, z.shape[1])
@@ -85,6 +87,11 @@ class ClosedForm:
             value = value + 0.5 * (force * away).sum(1)
             gradient = gradient + force
         return value, gradient
+
+    def energy_of_weights(self, x: Tensor) -> Tensor:
+        """E(x), (n,), through which gradients flow to the weights and biases, not to x."""
+        value: Tensor = _OfWeights.apply(self, x, *self.weights, *self.biases)  # type: ignore[no-untyped-call]
+        return value
 
     def standardised(self, mean: Tensor, std: Tensor) -> ClosedForm:
         """The form of x ↦ self((x - mean) / std); mean and std are (dim,)."""
@@ -123,31 +130,55 @@ class ClosedForm:
             return F.softplus(x)
         return F.leaky_relu(x, self.slope)
 
-    def _pull(self, back: Tensor, x: Tensor) -> Tensor:
-        """`back` times the activation's derivative at x, by torch's own fused operations, in place of x."""
+    def _pull(self, back: Tensor, x: Tensor, *, out: Tensor) -> Tensor:
+        """`back` times the activation's derivative at x, by torch's own fused operations."""
         aten = torch.ops.aten
         if self.activation == "silu":
-            aten.silu_backward.grad_input(back, x, grad_input=x)
+            aten.silu_backward.grad_input(back, x, grad_input=out)
         elif self.activation == "gelu":
-            aten.gelu_backward.grad_input(back, x, grad_input=x)
+            aten.gelu_backward.grad_input(back, x, grad_input=out)
         elif self.activation == "softplus":
-            aten.softplus_backward.grad_input(back, x, 1, 20, grad_input=x)
+            aten.softplus_backward.grad_input(back, x, 1, 20, grad_input=out)
         else:
-            aten.leaky_relu_backward.grad_input(back, x, self.slope, False, grad_input=x)
-        return x
+            aten.leaky_relu_backward.grad_input(back, x, self.slope, False, grad_input=out)
+        return out
 
 
-@runtime_checkable
-class HasClosedForm(Protocol):
-    """An energy that can say what it is made of."""
+class _OfWeights(torch.autograd.Function):
+    """The energy as one node of torch's graph instead of one for each operation."""
 
-    def closed_form(self) -> ClosedForm | None:
-        """The form, or None where it has none (an unknown part, a hook, a parametrised weight)."""
-        ...
+    @staticmethod
+    def forward(ctx: Any, form: ClosedForm, x: Tensor, *parameters: Tensor) -> Tensor:
+        z = x if form.mean is None or form.std is None else (x - form.mean) / form.std
+        hidden, before = [form._features(z)[0]], []
+        for weight, bias in zip(form.weights[:-1], form.biases[:-1], strict=True):
+            before.append(torch.addmm(bias, hidden[-1], weight.t()))
+            hidden.append(form._activate(before[-1]))
+        ctx.form, ctx.hidden, ctx.before = form, hidden, before
+        value = torch.addmv(form.biases[-1], hidden[-1], form.weights[-1][0])
+        if form.centre is not None and form.stiffness is not None:
+            value = value + 0.5 * (form.stiffness * (x - form.centre).square()).sum(1)
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
+        form: ClosedForm = ctx.form
+        hidden, before = list(ctx.hidden), list(ctx.before)
+        weights = [torch.mv(hidden.pop().t(), outer).unsqueeze(0)]
+        biases = [outer.sum().unsqueeze(0)]
+        back = outer.unsqueeze(1) * form.weights[-1]
+        for weight in reversed(form.weights[:-1]):
+            pulled = form._pull(back, before[-1], out=torch.empty_like(before.pop()))
+            weights.append(torch.mm(pulled.t(), hidden.pop()))
+            biases.append(pulled.sum(0))
+            if hidden:
+                back = torch.mm(pulled, weight)
+        return (None, None, *reversed(weights), *reversed(biases))
 
 
 def closed_form(energy: Callable[[Tensor], Tensor]) -> ClosedForm | None:
-    """The closed form of an energy that has one.
+    """The closed form of an energy that has one: of one whose method of this name gives it.
 
     Example:
         >>> closed_form(lambda x: x.square().sum(1)) is None
@@ -155,4 +186,23 @@ def closed_form(energy: Callable[[Tensor], Tensor]) -> ClosedForm | None:
     """
     if isinstance(energy, ClosedForm):
         return energy
-    return energy.closed_form() if isinstance(energy, HasClosedForm) else None
+    own: Callable[[], ClosedForm | None] | None = getattr(energy, "closed_form", None)
+    return None if own is None else own()
+
+
+def energy_of_weights(energy: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The energy for a loss of its weights, not of its input: written out where it has a closed form.
+
+    A module with trained parameters beside its layers' (a learned factor) is left as it is.
+
+    Example:
+        >>> linear = nn.Linear(2, 1)
+        >>> energy_of_weights(linear) is linear
+        True
+    """
+    form = closed_form(energy)
+    if form is None or not isinstance(energy, nn.Module):
+        return energy
+    known = {id(parameter) for parameter in (*form.weights, *form.biases)}
+    trained = {id(parameter) for parameter in energy.parameters() if parameter.requires_grad}
+    return form.energy_of_weights if trained == known else energy

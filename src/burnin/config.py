@@ -60,8 +60,8 @@ class ModelSettings(_Section):
     """The energy and its one temperature."""
 
     temperature: float
-    width: int = 128
-    depth: int = 3
+    width: int | list[int] = 128
+    depth: int | None = None
     activation: str = "silu"
     standardise: bool = True
     frequencies: list[float] = []
@@ -95,17 +95,26 @@ class NoiseSettings(_Section):
     """The noise that chains start from."""
 
     kind: Literal["gaussian", "uniform"] = "gaussian"
-    scale: float = 1.0
-    shift: float = 0.0
+    scale: float | list[float] = 1.0
+    shift: float | list[float] = 0.0
 
 
 class SchemeSettings(_Section):
-    """Where chains start: data, noise, persistent, refresh or hybrid."""
+    """Where chains start: data, noise, persistent, refresh or hybrid; and how negatives are weighted.
+
+    `beta` is a number, or points [[update, value], …] that it passes through in straight lines. In the
+    hybrid it may be that of one arm only; `pooled` puts both arms' negatives into one contrast, whose
+    weight is 1.
+    """
 
     name: Literal["data", "noise", "persistent", "refresh", "hybrid"]
     lam: float = 25.0
     bank_size: Count = 10_000
     refresh: Share = 0.05
+    beta: float | list[tuple[int, float]] = 0.0
+    beta_on: Literal["noise", "data", "both"] = "both"
+    variant: Literal["default", "no_positive", "batch_corrected", "true_objective"] = "default"
+    pooled: bool = False
 
 
 class OptimizerSettings(_Section):
@@ -180,10 +189,18 @@ class Config(_Section):
     noise: NoiseSettings = NoiseSettings()
     sampler: SamplerSettings
     sampler_from_noise: dict[str, Any] = {}
+    more_samplers: list[dict[str, Any]] = []
     optimizer: OptimizerSettings = OptimizerSettings()
     guard: GuardConfig = GuardConfig()
     study: StudySettings = StudySettings()
     expected: list[Expectation] = []
+
+    def further_samplers(self) -> list[SamplerSettings]:
+        """Samplers beside the scheme's own, each `sampler` with its changes, pooled in one contrast."""
+        own = self.sampler.model_dump(exclude_unset=True)
+        return [
+            _validated(SamplerSettings, {**own, **changes}, "more_samplers") for changes in self.more_samplers
+        ]
 
     def noise_sampler(self) -> SamplerSettings:
         """The sampler of chains that start from noise: `sampler` with `sampler_from_noise` over it."""
@@ -209,6 +226,7 @@ def load_config(recipe: str, changes: Sequence[str] = ()) -> Config:
         _set(table, change)
     config = _validated(Config, table, recipe)
     config.noise_sampler()
+    config.further_samplers()
     if config.data.file is None:
         return config
     # Absolute, so that the run can be resumed and judged from any folder.

@@ -165,6 +165,10 @@ class Sampler(Protocol):
         """The state of chains that start at `position`."""
         ...
 
+    def tempered(self, share: float) -> Sampler:
+        """The sampler of p^share, exp(-share·E/T): the same noise, the drift times `share`."""
+        ...
+
     def schedule(self, iteration: int, num_steps: int) -> list[Scheduled]:
         """The numbers of `num_steps` steps from step number `iteration` on."""
         ...

@@ -32,8 +32,8 @@ class MLP(nn.Module):
 
     Arguments:
         dim: number of inputs.
-        width: hidden units in each layer.
-        depth: hidden layers.
+        width: hidden units, of every layer or one number for each.
+        depth: hidden layers, where `width` is one number.
         generator: draws the first weights.
         activation: "silu", "gelu", "leaky" (slope 0.05) or "softplus".
 
@@ -44,18 +44,27 @@ class MLP(nn.Module):
     """
 
     def __init__(
-        self, dim: int, *, width: int, depth: int, generator: torch.Generator, activation: str = "silu"
+        self,
+        dim: int,
+        *,
+        width: int | Sequence[int],
+        depth: int | None = None,
+        generator: torch.Generator,
+        activation: str = "silu",
     ) -> None:
         super().__init__()
         if activation not in ACTIVATIONS:
             raise InputError(f"the activation is {activation!r}; known are {', '.join(ACTIVATIONS)}")
-        if width < 1 or depth < 1:
+        if isinstance(width, int) != (depth is not None):
+            raise InputError("the MLP takes one width and a depth, or a list of widths and no depth")
+        widths = [width] * (depth or 0) if isinstance(width, int) else list(width)
+        if not widths or min(widths) < 1:
             raise InputError(f"the MLP's width is {width} and depth {depth}; both must be at least 1")
-        sizes = [dim, *[width] * depth]
+        sizes = [dim, *widths]
         layers: list[nn.Module] = []
         for inputs, outputs in pairwise(sizes):
             layers += [seeded_linear(inputs, outputs, generator), ACTIVATIONS[activation]()]
-        layers.append(seeded_linear(width, 1, generator))
+        layers.append(seeded_linear(widths[-1], 1, generator))
         self.layers = nn.Sequential(*layers)
         self.activation = activation
 
@@ -73,8 +82,8 @@ class MLP(nn.Module):
             return None
         linear = [layer for layer in layers[::2] if isinstance(layer, nn.Linear)]
         return ClosedForm(
-            weights=tuple(layer.weight.detach() for layer in linear),
-            biases=tuple(layer.bias.detach() for layer in linear),
+            weights=tuple(layer.weight for layer in linear),
+            biases=tuple(layer.bias for layer in linear),
             activation=self.activation,
             slope=LEAKY_SLOPE,
         )

@@ -1,5 +1,6 @@
 """What is made small: objectives take negatives as an argument; they own no sampler and no bank."""
 
+from burnin.objectives.beta import VARIANTS, BetaInfo, Variant, beta_loss
 from burnin.objectives.contrastive import ArmInfo, Negatives, contrast
 
-__all__ = ["ArmInfo", "Negatives", "contrast"]
+__all__ = ["VARIANTS", "ArmInfo", "BetaInfo", "Negatives", "Variant", "beta_loss", "contrast"]

@@ -1,4 +1,4 @@
-"""The contrast of data with the negatives of one or more arms."""
+"""The contrast of data with the negatives of one or more arms, plain or β-weighted."""
 
 from __future__ import annotations
 
@@ -9,20 +9,29 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from burnin.closed_form import energy_of_weights
 from burnin.core import Energy, InputError, evaluate
+from burnin.objectives.beta import BetaInfo, Variant, beta_loss
 
 
 @dataclass(frozen=True)
 class Negatives:
-    """The ends of one arm's chains, and the arm's weight in the contrast.
+    """The ends of one arm's chains, and how they enter the contrast.
 
     Attributes:
         position: negatives, (m, ...).
         weight: the arm's weight: 1 for noise and λ for data in the hybrid (equation 6).
+        beta: the share of p that the weights carry; the chains ran on the rest, p^(1-β).
+        variant: how positives count among the negatives, for β ≠ 0.
+        pool: arms of one pool are contrasted as one set of negatives, so that one good sampler among
+            them is enough (robust, section 5); None for a contrast of its own.
     """
 
     position: Tensor
     weight: float = 1.0
+    beta: float = 0.0
+    variant: Variant = "default"
+    pool: str | None = None
 
 
 class ArmInfo(NamedTuple):
@@ -33,20 +42,26 @@ class ArmInfo(NamedTuple):
         std: standard deviation over the batch of the paired differences E(xₙ) - E(x̂ₙ); of the
             unpaired ones, sqrt(var E(x) + var E(x̂)), when there are more or fewer negatives than data.
         snr: d / std (section 4.2.3), 0 where std vanishes.
+        beta: the monitors of a β-weighted contrast; None for β = 0. A pool's arms share them.
     """
 
     d: float
     std: float
     snr: float
+    beta: BetaInfo | None = None
 
 
-def contrast(energy: Energy, data: Tensor, arms: Sequence[Negatives]) -> tuple[Tensor, list[ArmInfo]]:
-    """Σ_arms weight · [⟨E(x)⟩_data - ⟨E(x̂)⟩_arm], equations 5 and 6 of the hybrid paper.
+def contrast(
+    energy: Energy, data: Tensor, arms: Sequence[Negatives], *, temperature: float = 1.0
+) -> tuple[Tensor, list[ArmInfo]]:
+    """Σ weight · [⟨E(x)⟩_data - ⟨E(x̂)⟩_negatives], equations 5 and 6 of the hybrid paper.
 
-    The negatives are taken as fixed: no gradient flows into them. All energies are computed in one pass.
+    The sum is over the arms, those of one pool taken together. For β ≠ 0 the bracket is T times the
+    β-weighted loss of f = -E/T (`burnin.objectives.beta`), whose limit for β → 0 it is. The negatives
+    are taken as fixed: no gradient flows into them. All energies are computed in one pass.
 
     Returns:
-        The loss, whose gradient is that of equation 6, and an `ArmInfo` for each arm.
+        The loss, and an `ArmInfo` for each arm.
 
     Example:
         >>> import torch
@@ -59,21 +74,45 @@ def contrast(energy: Energy, data: Tensor, arms: Sequence[Negatives]) -> tuple[T
         raise InputError("the contrast has no arms; give at least one set of negatives")
     sizes = [data.shape[0], *(arm.position.shape[0] for arm in arms)]
     batch = torch.cat([data, *(arm.position.detach() for arm in arms)])
-    values = torch.split(evaluate(energy, batch), sizes)
-    positive = values[0]
+    values = torch.split(evaluate(energy_of_weights(energy), batch), sizes)
+    positive, negatives = values[0], values[1:]
     loss = positive.new_zeros(())
-    infos = []
-    for arm, negative in zip(arms, values[1:], strict=True):
-        d = positive.mean() - negative.mean()
-        loss = loss + arm.weight * d
-        infos.append(_describe(positive.detach(), negative.detach(), d.item()))
-    return loss, infos
+    infos: dict[int, ArmInfo] = {}
+    for pool in _pools(arms):
+        first = arms[pool[0]]
+        negative = torch.cat([negatives[i] for i in pool]) if len(pool) > 1 else negatives[pool[0]]
+        info = None
+        if first.beta == 0:
+            bracket = positive.mean() - negative.mean()
+        else:
+            bracket, info = beta_loss(
+                -positive / temperature, -negative / temperature, first.beta, first.variant
+            )
+            bracket = temperature * bracket
+        loss = loss + first.weight * bracket
+        infos |= {i: _describe(positive.detach(), negatives[i].detach(), info) for i in pool}
+    return loss, [infos[i] for i in range(len(arms))]
 
 
-def _describe(positive: Tensor, negative: Tensor, d: float) -> ArmInfo:
+def _pools(arms: Sequence[Negatives]) -> list[list[int]]:
+    pools: dict[object, list[int]] = {}
+    for index, arm in enumerate(arms):
+        pools.setdefault(index if arm.pool is None else arm.pool, []).append(index)
+    for pool in pools.values():
+        kinds = {(arms[i].weight, arms[i].beta, arms[i].variant) for i in pool}
+        if len(kinds) > 1:
+            raise InputError(
+                f"the arms of pool {arms[pool[0]].pool!r} differ in weight, beta or variant; "
+                "one contrast has one of each"
+            )
+    return list(pools.values())
+
+
+def _describe(positive: Tensor, negative: Tensor, beta: BetaInfo | None) -> ArmInfo:
+    d = positive.mean().item() - negative.mean().item()
     if positive.shape == negative.shape:
         variance = (positive - negative).var(correction=0).item()
     else:
         variance = positive.var(correction=0).item() + negative.var(correction=0).item()
     std = variance**0.5
-    return ArmInfo(d, std, 0.0 if std == 0 else d / std)
+    return ArmInfo(d, std, 0.0 if std == 0 else d / std, beta)

@@ -75,6 +75,10 @@ class Annealed:
         """The state of chains that start at `position`."""
         return self.inner.init(energy, position, scale=scale)
 
+    def tempered(self, share: float) -> Annealed:
+        """The sampler of p^share, cooled by the same factors."""
+        return replace(self, inner=self.inner.tempered(share))
+
     def schedule(self, iteration: int, num_steps: int) -> list[Scheduled]:
         """The inner sampler's numbers at the heat of each step, and how the cooling changes the weights."""
         inner = self.inner.schedule(iteration, num_steps)

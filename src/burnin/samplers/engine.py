@@ -16,7 +16,7 @@ from burnin.closed_form import closed_form
 from burnin.core import ChainState, Energy, InputError, Sampler, energy_and_gradient
 from burnin.samplers import compiled, native
 from burnin.samplers.blocks import Advance
-from burnin.samplers.build import library
+from burnin.samplers.build import Built, library
 from burnin.samplers.plain import Plain
 
 Compile = Literal["auto", "never", "always"]
@@ -63,6 +63,7 @@ class Engine:
         self._say = say
         self._said: set[str] = set()
         self._graphs = compiled.Graphs()
+        self._built: Built | None = None
 
     def open(self, sampler: Sampler, energy: Energy, state: ChainState, num_steps: int) -> Advance:
         """What takes these chains forward."""
@@ -71,8 +72,10 @@ class Engine:
         reason = "compile is never"
         if self.compile != "never":
             if form is not None and native.fits(sampler, form, state):
-                built = library(build=self.compile == "always" or native.pays(form, state, steps))
+                build = self.compile == "always" or native.pays(form, state, steps)
+                built = self._built or library(build=build)
                 if built.library is not None:
+                    self._built = built
                     threads = self.threads or torch.get_num_threads()
                     chain = native.bind(sampler, form, state, built.library, threads)
                     return self._take("native", f"native code, up to {threads} threads", chain)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from burnin.core import ChainState, Energy, Feed, InputError, Scheduled, StepInfo, energy_and_gradient
 from burnin.samplers.adaptation import TargetAcceptance
-from burnin.samplers.langevin import require_step_size, require_temperature, start_state
+from burnin.samplers.langevin import require_share, require_step_size, require_temperature, start_state
 from burnin.samplers.mala import adapting_schedule, metropolis
 
 
@@ -55,6 +56,12 @@ class HMC:
     def init(self, energy: Energy, position: Tensor, *, scale: Tensor | None = None) -> ChainState:
         """The state of chains that start at `position`."""
         return start_state(energy, position, scale, self.step_size)
+
+    def tempered(self, share: float) -> HMC:
+        """The sampler of p^share: ε × √share, as a Langevin step is ε²/2, at temperature T / share."""
+        require_share(share)
+        step_size = math.sqrt(share) * self.step_size
+        return HMC(step_size, self.num_leapfrog, self.temperature / share, self.adaptation)
 
     def schedule(self, iteration: int, num_steps: int) -> list[Scheduled]:
         """T throughout; the gain while ε adapts."""

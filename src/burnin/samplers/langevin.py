@@ -19,7 +19,7 @@ from burnin.core import (
     flat_norm,
     per_chain,
 )
-from burnin.samplers.schedules import Schedule, StepSize
+from burnin.samplers.schedules import Schedule, StepSize, Times
 
 
 @dataclass(frozen=True)
@@ -84,15 +84,28 @@ class Langevin:
     @property
     def independent(self) -> bool:
         """False for a step that adapts to all the chains' starts."""
-        return not isinstance(self.step_size, StepSize)
+        return isinstance(self.step_size, int | float) or not isinstance(self.step_size, StepSize)
 
     def init(self, energy: Energy, position: Tensor, *, scale: Tensor | None = None) -> ChainState:
         """The state of chains that start at `position`."""
         return start_state(energy, position, scale, self.step_size)
 
+    def tempered(self, share: float) -> Langevin:
+        """The sampler of p^share: step × share at temperature T / share.
+
+        A step that adapts to the chains' start adapts to them here too.
+        """
+        require_share(share)
+        step_size = self.step_size
+        if isinstance(step_size, int | float):
+            step_size = share * step_size
+        elif isinstance(step_size, Schedule):
+            step_size = Times(step_size, share)
+        return Langevin(step_size, self.temperature / share)
+
     def schedule(self, iteration: int, num_steps: int) -> list[Scheduled]:
         """T throughout; the step where it follows a schedule."""
-        if not isinstance(self.step_size, Schedule):
+        if isinstance(self.step_size, int | float) or not isinstance(self.step_size, Schedule):
             return [Scheduled(self.temperature)] * num_steps
         rule = self.step_size
         return [Scheduled(self.temperature, rule.at(i)) for i in range(iteration, iteration + num_steps)]
@@ -129,12 +142,12 @@ def start_state(
     """The state at the start of a chain, for every sampler of the room."""
     value, gradient = energy_and_gradient(energy, position)
     alive = torch.isfinite(value) & torch.isfinite(flat_norm(gradient))
-    if isinstance(step_size, Schedule):
-        first = step_size.at(0)
-    elif isinstance(step_size, StepSize):
-        first = step_size.first(value[alive], gradient[alive])
-    else:
+    if isinstance(step_size, int | float):
         first = float(step_size)
+    elif isinstance(step_size, Schedule):
+        first = step_size.at(0)
+    else:
+        first = step_size.first(value[alive], gradient[alive])
     if scale is None:
         scale = torch.ones(())
     scale = scale.to(position)  # a scale of higher precision would change the chains' own type
@@ -168,6 +181,15 @@ def require_temperature(temperature: float) -> None:
     """A temperature is positive and finite."""
     if not (math.isfinite(temperature) and temperature > 0):
         raise InputError(f"the temperature is {temperature}; it must be positive and finite")
+
+
+def require_share(share: float) -> None:
+    """A share of the energy is positive and finite."""
+    if not (math.isfinite(share) and share > 0):
+        raise InputError(
+            f"chains on {share:g} of the energy are asked for (1 - β); β must be below 1, "
+            "as p^0 has no density to sample"
+        )
 
 
 def require_step_size(step_size: float) -> None:

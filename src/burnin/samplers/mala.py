@@ -18,7 +18,13 @@ from burnin.core import (
     per_chain,
 )
 from burnin.samplers.adaptation import TargetAcceptance
-from burnin.samplers.langevin import propose, require_step_size, require_temperature, start_state
+from burnin.samplers.langevin import (
+    propose,
+    require_share,
+    require_step_size,
+    require_temperature,
+    start_state,
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,11 @@ class MALA:
     def init(self, energy: Energy, position: Tensor, *, scale: Tensor | None = None) -> ChainState:
         """The state of chains that start at `position`."""
         return start_state(energy, position, scale, self.step_size)
+
+    def tempered(self, share: float) -> MALA:
+        """The sampler of p^share: step × share at temperature T / share."""
+        require_share(share)
+        return MALA(share * self.step_size, self.temperature / share, self.adaptation)
 
     def schedule(self, iteration: int, num_steps: int) -> list[Scheduled]:
         """T throughout; the gain while the step adapts."""

@@ -62,6 +62,23 @@ class Knots:
         return self.points[-1][1]
 
 
+@dataclass(frozen=True)
+class Times:
+    """Another schedule times a factor.
+
+    Example:
+        >>> Times(Knots(((0, 8.0),)), 0.5).at(3)
+        4.0
+    """
+
+    schedule: Schedule
+    factor: float
+
+    def at(self, iteration: int) -> float:
+        """The value of the other, times the factor."""
+        return self.factor * self.schedule.at(iteration)
+
+
 @runtime_checkable
 class StepSize(Protocol):
     """A rule for the step of a new batch of chains, from their energies and gradients at the start."""

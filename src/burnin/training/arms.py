@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from burnin.core import Drawn, Energy, InputError, Sampler, Start
+from burnin.objectives import Variant
 from burnin.samplers import Engine, RunResult, run
+from burnin.training.schedules import Ramp
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,10 @@ class Arm:
         num_steps: how many steps they take in each update.
         weight: its weight in the contrast.
         num_chains: how many chains; None for as many as there are data points in the batch.
+        beta: β of its contrast, a number or a schedule over the updates; its chains run on 1 - β of the
+            energy, and their ends are weighted by the rest (robust, section 3).
+        variant: how data counts among the negatives, for β ≠ 0.
+        pool: arms of one pool share one contrast; None for one of its own.
     """
 
     name: str
@@ -31,12 +37,27 @@ class Arm:
     num_steps: int
     weight: float = 1.0
     num_chains: int | None = None
+    beta: float | Ramp = 0.0
+    variant: Variant = "default"
+    pool: str | None = None
 
     def __post_init__(self) -> None:
         if self.num_chains is not None and self.num_chains < 1:
             raise InputError(f"arm {self.name!r} has num_chains {self.num_chains}; it must be at least 1")
         if self.num_steps < 0:
             raise InputError(f"arm {self.name!r} has num_steps {self.num_steps}; it must not be negative")
+        highest = self.beta if isinstance(self.beta, int | float) else self.beta.highest
+        if not highest < 1:
+            raise InputError(f"arm {self.name!r} has beta {highest:g}; it must be below 1")
+
+    def beta_at(self, update: int) -> float:
+        """β of this update."""
+        return float(self.beta) if isinstance(self.beta, int | float) else self.beta.at(update)
+
+    def sampler_at(self, update: int) -> Sampler:
+        """The sampler of this update, of p^(1-β)."""
+        beta = self.beta_at(update)
+        return self.sampler if beta == 0 else self.sampler.tempered(1 - beta)
 
 
 @dataclass(frozen=True)
@@ -63,12 +84,14 @@ def run_arms(
     scale: Tensor | None,
     generator: torch.Generator,
     engine: Engine,
+    update: int = 0,
 ) -> list[ArmRun]:
     """Runs every arm's chains from its own start; arms that share an independent sampler run as one batch."""
+    samplers = [arm.sampler_at(update) for arm in arms]
     drawn = [arm.start.draw(data[: arm.num_chains], generator) for arm in arms]
     runs: dict[int, ArmRun] = {}
-    for group in _groups(arms):
-        sampler, num_steps = arms[group[0]].sampler, arms[group[0]].num_steps
+    for group in _groups(arms, samplers):
+        sampler, num_steps = samplers[group[0]], arms[group[0]].num_steps
         start = torch.cat([drawn[i].position for i in group])
         state = sampler.init(energy, start, scale=scale)
         result = run(sampler, energy, state, num_steps=num_steps, generator=generator, engine=engine)
@@ -85,12 +108,12 @@ def run_arms(
     return [runs[i] for i in range(len(arms))]
 
 
-def _groups(arms: Sequence[Arm]) -> list[list[int]]:
+def _groups(arms: Sequence[Arm], samplers: Sequence[Sampler]) -> list[list[int]]:
     groups: list[list[int]] = []
-    for index, arm in enumerate(arms):
+    for index, (arm, sampler) in enumerate(zip(arms, samplers, strict=True)):
         for group in groups:
-            other = arms[group[0]]
-            if arm.sampler.independent and other.sampler == arm.sampler and other.num_steps == arm.num_steps:
+            same = samplers[group[0]] == sampler and arms[group[0]].num_steps == arm.num_steps
+            if sampler.independent and same:
                 group.append(index)
                 break
         else:

@@ -71,12 +71,16 @@ class MetricsLog:
             for name, value in values.items():
                 self._board.add_scalar(name, value, step)
 
+    def note(self, step: int, event: str) -> None:
+        """Writes a line of words at this step."""
+        self._file.write(json.dumps({"step": step, "event": event}) + "\n")
+
     def rewind(self, step: int, event: str) -> None:
         """After a rollback to `step`: cuts the later lines off and writes down what happened."""
         self._file.close()
         _cut_after(self._path, step)
         self._file = self._path.open("a", encoding="utf-8")
-        self._file.write(json.dumps({"step": step, "event": event}) + "\n")
+        self.note(step, event)
         self.flush()
 
     def flush(self) -> None:

@@ -1,10 +1,14 @@
-"""How the learning rate changes over a run, as a factor for torch's LambdaLR."""
+"""How numbers change over a run: the learning rate, as a factor for torch's LambdaLR, and β."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
+
+from burnin.core import InputError
 
 Decay = Literal["none", "linear", "cosine", "geometric"]
 
@@ -40,3 +44,38 @@ def rate_factor(
         return rise
 
     return factor
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """A value that passes through given points in straight lines, flat before and after; for β over updates.
+
+    Arguments:
+        points: (update, value) pairs, updates rising.
+
+    Example:
+        >>> ramp = Ramp(((100, 0.0), (200, 0.5)))
+        >>> [ramp.at(update) for update in (0, 150, 1000)]
+        [0.0, 0.25, 0.5]
+    """
+
+    points: tuple[tuple[int, float], ...]
+
+    def __post_init__(self) -> None:
+        updates = [update for update, _ in self.points]
+        if not updates or any(b <= a for a, b in pairwise(updates)):
+            raise InputError(f"the ramp's updates are {updates}; give at least one, rising")
+
+    @property
+    def highest(self) -> float:
+        """The largest value on the way."""
+        return max(value for _, value in self.points)
+
+    def at(self, update: int) -> float:
+        """The interpolated value."""
+        if update <= self.points[0][0]:
+            return self.points[0][1]
+        for (left, start), (right, end) in pairwise(self.points):
+            if update <= right:
+                return start + (end - start) * (update - left) / (right - left)
+        return self.points[-1][1]

@@ -31,6 +31,7 @@ from burnin.training.checkpoint import (
 from burnin.training.folder import MetricsLog, RunFolder
 from burnin.training.guard import Guard, GuardSettings
 from burnin.training.scale import FisherScale
+from burnin.training.watch import NegativesWatch
 
 Objective = Callable[[Energy, Tensor, Sequence[Negatives]], tuple[Tensor, list[ArmInfo]]]
 Metrics = Mapping[str, float]
@@ -85,6 +86,7 @@ class Trainer:
         self.step_factor = 1.0
         self._seed = streams.seed
         self.engine = parts.engine or Engine()
+        self.watch = NegativesWatch()
         self.guard = Guard(parts.guard) if parts.guard is not None else None
         self.averaged: AveragedModel | None = None
         if parts.average > 0:
@@ -110,8 +112,11 @@ class Trainer:
         if parts.scale is not None:
             parts.scale.update(chain_energy, data)
         scale, stream = self._chain_scale(data), self.streams["chains"]
-        runs = run_arms(parts.arms, chain_energy, data, scale, stream, self.engine)
-        negatives = [Negatives(r.position, arm.weight) for r, arm in zip(runs, parts.arms, strict=True)]
+        runs = run_arms(parts.arms, chain_energy, data, scale, stream, self.engine, self.step)
+        negatives = [
+            Negatives(r.position, arm.weight, arm.beta_at(self.step), arm.variant, arm.pool)
+            for r, arm in zip(runs, parts.arms, strict=True)
+        ]
         parts.optimizer.zero_grad(set_to_none=True)
         loss, infos = parts.objective(parts.energy, data, negatives)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -170,6 +175,12 @@ class Trainer:
                         log.write(self.step, {**numbers, "seconds": time.perf_counter() - before})
                     if on_update is not None:
                         on_update(self.step, numbers)
+                    warning = self.watch.look(self.step, numbers)
+                    if warning is not None:
+                        if log is not None:
+                            log.note(self.step, warning)
+                        if on_event is not None:
+                            on_event(warning)
                     stop = interrupted()
                     due = due or self.step % checkpoint_every == 0
                     # What a rollback returns to must be good: a suspicious update is not saved.
@@ -208,6 +219,7 @@ class Trainer:
             "optimizer": optimizer.state,
             "scheduler": parts.scheduler.state_dict() if parts.scheduler is not None else None,
             "guard": self.guard.state() if self.guard is not None else None,
+            "watch": dict(self.watch.streaks),
         }
         return Snapshot(tensors, state)
 
@@ -231,6 +243,7 @@ class Trainer:
                 parts.scheduler.load_state_dict(state["scheduler"])
             if self.guard is not None:
                 self.guard.restore(state["guard"])
+            self.watch.streaks = dict(state["watch"])
             self.streams.restore(snapshot.part("stream"))
             self.step, self.step_factor = state["step"], state["step_factor"]
         except (KeyError, TypeError) as error:
@@ -312,6 +325,8 @@ def _numbers(
             f"stopped/{arm.name}": float(arm_run.num_stopped),
             f"non_finite/{arm.name}": float(arm_run.num_non_finite),
         }
+        if info.beta is not None:
+            numbers |= {f"{name}/{arm.name}": value for name, value in info.beta._asdict().items()}
     return numbers
 
 
