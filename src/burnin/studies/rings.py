@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+from torch import Tensor
 
 from burnin.assemble import build_data
 from burnin.config import Config
@@ -32,6 +33,7 @@ METRICS = (
     "ring_shares",
     "ring_shares_long",
     "off_manifold",
+    "thin_width",
     "seconds_training",
     "seconds",
 )
@@ -96,7 +98,13 @@ def measure(model: Model, result: Assessment) -> dict[str, Any]:
         "ring_shares": counts.shares,
         "ring_shares_long": count_rings(result.long_sampled.position, rings.radii).shares,
         "off_manifold": counts.off_manifold,
+        "thin_width": thin_width(result.long_sampled.position, rings),
     }
+
+
+def thin_width(samples: Tensor, rings: Rings) -> float:
+    """Standard deviation of the thin dimensions of long-run samples over the truth's: 1 is right."""
+    return samples[:, -rings.thin_dims :].square().mean().sqrt().item() / rings.thin_sd
 
 
 def draw(out: Path, config: Config, rows: Sequence[str]) -> None:
@@ -113,6 +121,17 @@ def draw(out: Path, config: Config, rows: Sequence[str]) -> None:
     figure = figures.schemes_figure(grid.log_truth(rings).exp(), data, columns, grid)
     figures.save(figure, out / "figure.png")
 
+
+BETA: dict[str, list[str]] = {
+    "beta-0": [],
+    **{
+        f"{where}-{beta}": [f"scheme.beta={beta}", f'scheme.beta_on="{where}"']
+        for where in ("noise", "data", "both")
+        for beta in (0.05, 0.1, 0.3)
+    },
+    **{f"pooled-{beta}": [f"scheme.beta={beta}", "scheme.pooled=true"] for beta in (0.05, 0.1, 0.3)},
+}
+"""How β enters the hybrid: on which arm, how much, or with all negatives in one contrast."""
 
 RINGS = Study(
     name="rings",
@@ -131,6 +150,17 @@ RINGS_CHANGES = Study(
     recipe="rings-changes",
     quick_recipe=None,
     rows=CHANGES,
+    quick_rows=(),
+    metrics=METRICS,
+    measure=measure,
+    draw=draw,
+)
+RINGS_BETA = Study(
+    name="rings-beta",
+    about="the hybrid with the robust paper's weights: β on the noise arm, the data arm, both, or pooled",
+    recipe="rings-beta",
+    quick_recipe=None,
+    rows=BETA,
     quick_rows=(),
     metrics=METRICS,
     measure=measure,
