@@ -33,7 +33,6 @@ METRICS = (
     "ring_shares",
     "ring_shares_long",
     "off_manifold",
-    "thin_width",
     "seconds_training",
     "seconds",
 )
@@ -162,7 +161,7 @@ RINGS_BETA = Study(
     quick_recipe=None,
     rows=BETA,
     quick_rows=(),
-    metrics=METRICS,
+    metrics=(*METRICS, "thin_width"),
     measure=measure,
     draw=draw,
 )
