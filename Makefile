@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-# Trains the hybrid scheme on the 10-D rings (about three minutes on 2 cores) and writes runs/demo/report.html.
+# Trains the hybrid scheme on the 10-D rings (about a minute on 2 cores) and writes runs/demo/report.html.
 demo: setup
 	$(BIN)/burnin demo
 

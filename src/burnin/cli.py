@@ -156,7 +156,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="The demo's folder.")] = Path("runs/demo"),
     changes: Set = [],  # noqa: B006
 ) -> None:
-    """Train the hybrid scheme on the 10-D rings for about three minutes and judge it."""
+    """Train the hybrid scheme on the 10-D rings for about a minute and judge it."""
     console = make_console()
     config = load_config("demo", changes)
     resume = (out / "config.toml").exists()
