@@ -27,7 +27,7 @@ from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
 from burnin.provenance import provenance
 from burnin.runs import assess_run, available_cores, train_in
-from burnin.studies.table import Check, check_expectations, markdown_table, write_json
+from burnin.studies.table import Check, Rows, check_expectations, markdown_table, write_json
 
 Status = Callable[[str, str, int, int], None]
 """Called with a row's name, what it does, how much is done and how much there is."""
@@ -45,7 +45,8 @@ class Study:
         rows: each row as key=value changes of the recipe.
         metrics: the numbers of the table, in its order.
         measure: a row's numbers from its model and assessment.
-        draw: the figure, from the rows' samples and densities.
+        draw: the figures, from the rows' samples and densities.
+        tabulate: the table in words; one column for each row by default.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Study:
     metrics: Sequence[str]
     measure: Callable[[Model, Assessment], dict[str, Any]]
     draw: Callable[[Path, Config, Sequence[str]], None]
+    tabulate: Callable[[Rows], str] | None = None
 
 
 def run_study(
@@ -211,6 +213,7 @@ def _collect(study: Study, out: Path, configs: Mapping[str, Config]) -> tuple[di
         "checks": [{"text": c.text, "holds": c.holds, "claim": c.claim} for c in checks],
     }
     write_json(out / "table.json", table)
-    (out / "table.md").write_text(markdown_table(metrics, study.metrics), encoding="utf-8")
+    text = study.tabulate(metrics) if study.tabulate is not None else markdown_table(metrics, study.metrics)
+    (out / "table.md").write_text(text, encoding="utf-8")
     study.draw(out, first, list(configs))
     return table, checks
