@@ -9,10 +9,11 @@ from typing import Any
 
 from burnin.bench import write_page
 from burnin.studies.rings import METRICS
+from burnin.studies.robust import summary
 from burnin.studies.table import markdown_table
 
 ROOT = Path(__file__).parent.parent
-PAGES = (ROOT / "README.md", ROOT / "docs" / "rings.md")
+PAGES = (ROOT / "README.md", ROOT / "docs" / "rings.md", ROOT / "docs" / "robust.md")
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
 CHANGES = (
@@ -23,12 +24,22 @@ CHANGES = (
     "long_run_distance",
     "ended",
 )
+BETA = (
+    "density_kl",
+    "density_kl_within",
+    "density_masses",
+    "sample_distance",
+    "long_run_distance",
+    "thin_width",
+    "ended",
+)
 FIVE = ("data", "noise", "persistent", "refresh", "hybrid")
 
 
 def pieces() -> dict[str, str]:
     """The text of every piece that pages may hold between markers."""
     table, changes = _read("rings"), _read("rings-changes")
+    toys, weighted = _read("robust-toy-quick"), _read("rings-beta")
     rows = _metrics(table)
     shown = {name: row | {"ended": row["ended"].split(":")[0]} for name, row in _metrics(changes).items()}
     checks = [f"- {check['text']}: " + ("yes" if check["holds"] else "**no**") for check in table["checks"]]
@@ -39,6 +50,10 @@ def pieces() -> dict[str, str]:
         "rings-origin": _origin(table, "hybrid"),
         "rings-changes": markdown_table(shown, CHANGES, rows_down=True),
         "rings-changes-origin": _origin(changes, "baseline"),
+        "robust-quick": summary(_metrics(toys)),
+        "robust-quick-origin": _origin(toys, next(iter(toys["rows"]))),
+        "rings-beta": markdown_table(_metrics(weighted), BETA, rows_down=True),
+        "rings-beta-origin": _origin(weighted, "beta-0"),
     }
 
 
