@@ -212,6 +212,8 @@ five leapfrog steps.
   convolutions inside a scan several times slower. The **floor** is nothing but the matrix products (or
   convolutions) of the energy and of its input gradient, by PyTorch, into memory that is there already: no
   activation, no noise, no bookkeeping. It is PyTorch's floor: other kernels may go below it.
+- burnin's `ConvNet` keeps its weights channels last, and so does the floor; the loops and torchebm have
+  torch's default layout. A good part of the ConvNets' ratios is that layout.
 - All have the same weights, the same start in every turn and float32. Every contestant has a process of its
   own. The processes take turns, one at work at a time while the others sleep, and another one begins each
   round, so that a disturbance hits all alike. A ratio is taken within each round; the number shown is the
