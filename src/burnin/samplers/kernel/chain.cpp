@@ -95,28 +95,6 @@ void run_chain(Problem& p) {
     for (const Worker& worker : workers) p.non_finite += worker.non_finite;
 }
 
-void run_energy(const Network& network, int64_t n, int num_threads, const float* position, float* energy,
-                float* gradient) {
-    const PackedNetwork net(network);
-    const Tiling tiling(net, n, 1, num_threads);
-    std::vector<Tile> tiles;
-    tiles.reserve(size_t(tiling.threads));
-    for (int i = 0; i < tiling.threads; ++i) tiles.emplace_back(net, tiling.largest());
-    std::atomic<ptrdiff_t> next{0};
-    run_team(tiling.threads, [&](int thread, Barrier&) {
-        Tile& tile = tiles[size_t(thread)];
-        for (ptrdiff_t t; (t = next.fetch_add(1)) < tiling.count;) {
-            const ptrdiff_t first = tiling.start(t), rows = tiling.start(t + 1) - first;
-            for (ptrdiff_t r = 0; r < rows; ++r)
-                std::copy_n(position + (first + r) * net.dim, net.dim, tile.position + r * tile.stride);
-            tile.evaluate(rows);
-            for (ptrdiff_t r = 0; r < rows; ++r)
-                std::copy_n(tile.gradient + r * tile.stride, net.dim, gradient + (first + r) * net.dim);
-            std::copy_n(tile.energy, rows, energy + first);
-        }
-    });
-}
-
 // Runs `body`; no exception crosses the C interface.
 template <class Body>
 int guarded(Body body) {
@@ -146,14 +124,6 @@ void burnin_unpack(const PackedNetwork* packed) { delete packed; }
 int burnin_chain(Problem* problem) {
     if (!problem || !valid(*problem)) return BAD_ARGUMENT;
     return guarded([&] { run_chain(*problem); });
-}
-
-// Energies and gradients at n positions.
-int burnin_energy_gradient(const Network* network, int64_t n, int32_t num_threads, const float* position,
-                           float* energy, float* gradient) {
-    if (!network || !valid(*network) || n < 1 || num_threads < 1 || !position || !energy || !gradient)
-        return BAD_ARGUMENT;
-    return guarded([&] { run_energy(*network, n, num_threads, position, energy, gradient); });
 }
 
 }
