@@ -129,8 +129,16 @@ BETA: dict[str, list[str]] = {
         for beta in (0.05, 0.1, 0.3)
     },
     **{f"pooled-{beta}": [f"scheme.beta={beta}", "scheme.pooled=true"] for beta in (0.05, 0.1, 0.3)},
+    "pooled-down": ["scheme.beta=[[1000, 0.1], [2000, 0.0]]", "scheme.pooled=true"],
 }
-"""How β enters the hybrid: on which arm, how much, or with all negatives in one contrast."""
+"""How β enters the hybrid: on which arm, how much, with all negatives in one contrast, or in one whose β
+falls to 0 over the second half."""
+REPEATED = ("beta-0", "noise-0.1", "noise-0.3", "pooled-0.05", "pooled-0.1", "pooled-down")
+"""The rows of the first seed that keep the masses, made with two more."""
+BETA_SEEDS: dict[str, list[str]] = {
+    **BETA,
+    **{f"{name}-s{seed}": [*BETA[name], f"run.seed={seed}"] for seed in (1, 2) for name in REPEATED},
+}
 
 RINGS = Study(
     name="rings",
@@ -159,7 +167,7 @@ RINGS_BETA = Study(
     about="the hybrid with the robust paper's weights: β on the noise arm, the data arm, both, or pooled",
     recipe="rings-beta",
     quick_recipe=None,
-    rows=BETA,
+    rows=BETA_SEEDS,
     quick_rows=(),
     metrics=(*METRICS, "thin_width"),
     measure=measure,
