@@ -93,6 +93,13 @@ class ClosedForm:
         value: Tensor = _OfWeights.apply(self, x, *self.weights, *self.biases)  # type: ignore[no-untyped-call]
         return value
 
+    def trains(self, energy: object) -> bool:
+        """Whether the form's weights are all that is trained in a network."""
+        if not isinstance(energy, nn.Module):
+            return False
+        known = {id(parameter) for parameter in (*self.weights, *self.biases)}
+        return known == {id(parameter) for parameter in energy.parameters() if parameter.requires_grad}
+
     def standardised(self, mean: Tensor, std: Tensor) -> ClosedForm:
         """The form of x ↦ self((x - mean) / std); mean and std are (dim,)."""
         if self.mean is not None and self.std is not None:
@@ -200,9 +207,8 @@ def energy_of_weights(energy: Callable[[Tensor], Tensor]) -> Callable[[Tensor], 
         >>> energy_of_weights(linear) is linear
         True
     """
+    own: Callable[[Tensor], Tensor] | None = getattr(energy, "energy_of_weights", None)
+    if own is not None:
+        return own
     form = closed_form(energy)
-    if form is None or not isinstance(energy, nn.Module):
-        return energy
-    known = {id(parameter) for parameter in (*form.weights, *form.biases)}
-    trained = {id(parameter) for parameter in energy.parameters() if parameter.requires_grad}
-    return form.energy_of_weights if trained == known else energy
+    return form.energy_of_weights if form is not None and form.trains(energy) else energy

@@ -22,6 +22,12 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
+def _settings(layer: nn.Module) -> tuple[type, str]:
+    return type(layer), layer.extra_repr()
+
+
+MADE = {name: _settings(make()) for name, make in ACTIVATIONS.items()}
+"""What each activation is and is set to when it is made."""
 STOCK_LAYERS = (nn.Linear, nn.Sequential, nn.SiLU, nn.GELU, nn.LeakyReLU, nn.Softplus)
 
 
@@ -77,8 +83,8 @@ class MLP(nn.Module):
         """The same energy with its input gradient written out; None once a layer is not as it was made."""
         if type(self) is not MLP or not all(is_as_made(module) for module in self.modules()):
             return None
-        layers, made = list(self.layers), repr(ACTIVATIONS[self.activation]())
-        if any(repr(layer) != made for layer in layers[1::2]):
+        layers = list(self.layers)
+        if any(_settings(layer) != MADE[self.activation] for layer in layers[1::2]):
             return None
         linear = [layer for layer in layers[::2] if isinstance(layer, nn.Linear)]
         return ClosedForm(

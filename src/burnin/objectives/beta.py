@@ -9,10 +9,12 @@ negatives changes little. With f = -E/T:
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from burnin.core import InputError
 
@@ -61,37 +63,82 @@ def beta_loss(positive: Tensor, negative: Tensor, beta: float, variant: Variant)
         >>> round(info.grad_scale, 6), round(info.effective, 6)
         (0.75, 3.0)
     """
+    weighted = beta_forces(positive.detach(), negative.detach(), beta, variant)
+    force = torch.cat([weighted.on_positive, weighted.on_negative])
+    return attach(torch.cat([positive, negative]), weighted.loss, force), weighted.info
+
+
+class Weighted(NamedTuple):
+    """A loss and its derivatives, without a graph."""
+
+    loss: Tensor
+    on_positive: Tensor
+    on_negative: Tensor
+    info: BetaInfo
+
+
+@torch.no_grad()
+def beta_forces(positive: Tensor, negative: Tensor, beta: float, variant: Variant) -> Weighted:
+    """`beta_loss` and its derivatives with respect to f of the data and of the negatives, written out."""
     if variant not in VARIANTS:
         raise InputError(f"the variant is {variant!r}; known are {', '.join(VARIANTS)}")
     if beta == 0:
         raise InputError("beta is 0, for which the β-weighted loss is the plain contrast; use that")
-    pooled = torch.logsumexp(beta * negative, 0)
-    odds = (beta * positive - pooled).detach()
-    out = torch.sigmoid(-odds)  # 1 - w⁺, without the cancellation of a w⁺ near 1
-    plain = pooled / beta - positive.mean()
-    if variant == "default":
-        loss = torch.logaddexp(beta * positive, pooled).mean() / beta - positive.mean()
-    elif variant == "no_positive":
-        loss = plain
-    elif variant == "batch_corrected":
-        loss = out.mean() * plain
-    else:
-        loss = _halves(positive, pooled / beta, out)
-    weights = torch.softmax(beta * negative.detach(), 0)
-    return loss, BetaInfo(
-        grad_scale=out.mean().item(),
-        effective=(1 / weights.square().sum()).item(),
-        largest=weights.max().item(),
-        positive=torch.sigmoid(odds).mean().item(),
-        gap=(positive.mean() - negative.mean()).item(),
-    )
-
-
-def _halves(positive: Tensor, pooled: Tensor, out: Tensor) -> Tensor:
     n = len(positive)
-    if n < 2:
-        raise InputError(f"the variant true_objective splits the data in two, but the batch has {n} points")
-    first, second = slice(0, n // 2), slice(n // 2, n)
-    a = out[second].mean() * (pooled - positive[first].mean())
-    b = out[first].mean() * (pooled - positive[second].mean())
-    return 0.5 * (a + b)
+    scaled = beta * negative
+    pooled = torch.logsumexp(scaled, 0)
+    weights = (scaled - pooled).exp()
+    against = beta * positive - pooled
+    out = torch.sigmoid(-against)  # 1 - w⁺, without the cancellation of a w⁺ near 1
+    grad_scale = out.mean()
+    mean = positive.mean()
+    if variant == "default":
+        loss = -F.logsigmoid(against).mean() / beta  # log(w̃⁺ + Σ w̃⁻) - log w̃⁺, over β
+        on_positive, share = out / -n, grad_scale
+    elif variant == "true_objective":
+        if n < 2:
+            raise InputError(
+                f"the variant true_objective splits the data in two, but the batch has {n} points"
+            )
+        half = n // 2
+        first, second = out[half:].mean(), out[:half].mean()
+        loss = 0.5 * (
+            first * (pooled / beta - positive[:half].mean())
+            + second * (pooled / beta - positive[half:].mean())
+        )
+        on_positive = torch.cat(
+            [(-0.5 / half * first).expand(half), (-0.5 / (n - half) * second).expand(n - half)]
+        )
+        share = 0.5 * (first + second)
+    else:
+        share = grad_scale if variant == "batch_corrected" else torch.ones_like(grad_scale)
+        loss = share * (pooled / beta - mean)
+        on_positive = (share / -n).expand(n)
+    info = BetaInfo(
+        grad_scale=grad_scale.item(),
+        effective=1 / weights.square().sum().item(),
+        largest=weights.max().item(),
+        positive=torch.sigmoid(against).mean().item(),
+        gap=(mean - negative.mean()).item(),
+    )
+    return Weighted(loss, on_positive, share * weights, info)
+
+
+def attach(values: Tensor, loss: Tensor, force: Tensor) -> Tensor:
+    """`loss` as a function of `values` whose derivative is `force`, without a graph in between."""
+    attached: Tensor = _Attached.apply(values, loss, force)  # type: ignore[no-untyped-call]
+    return attached
+
+
+class _Attached(torch.autograd.Function):
+    """One node instead of a dozen: the derivatives are known."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, loss: Tensor, force: Tensor) -> Tensor:
+        ctx.force = force
+        return loss.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None]:
+        return outer * ctx.force, None, None

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from burnin.closed_form import energy_of_weights
 from burnin.core import Energy, InputError, evaluate
-from burnin.objectives.beta import BetaInfo, Variant, beta_loss
+from burnin.objectives.beta import BetaInfo, Variant, attach, beta_forces
 
 
 @dataclass(frozen=True)
@@ -74,27 +74,41 @@ def contrast(
         raise InputError("the contrast has no arms; give at least one set of negatives")
     sizes = [data.shape[0], *(arm.position.shape[0] for arm in arms)]
     batch = torch.cat([data, *(arm.position.detach() for arm in arms)])
-    values = torch.split(evaluate(energy_of_weights(energy), batch), sizes)
-    positive, negatives = values[0], values[1:]
+    values = evaluate(energy_of_weights(energy), batch)
+    positive, *negatives = torch.split(values.detach(), sizes)
+    force = torch.zeros_like(values)
+    on_positive, *on_negatives = torch.split(force, sizes)
     loss = positive.new_zeros(())
     infos: dict[int, ArmInfo] = {}
-    for pool in _pools(arms):
+    for pool in pools_of(arms):
         first = arms[pool[0]]
         negative = torch.cat([negatives[i] for i in pool]) if len(pool) > 1 else negatives[pool[0]]
         info = None
         if first.beta == 0:
-            bracket = positive.mean() - negative.mean()
+            loss += first.weight * (positive.mean() - negative.mean())
+            on_positive += first.weight / len(positive)
+            for i in pool:
+                on_negatives[i] -= first.weight / len(negative)
         else:
-            bracket, info = beta_loss(
-                -positive / temperature, -negative / temperature, first.beta, first.variant
-            )
-            bracket = temperature * bracket
-        loss = loss + first.weight * bracket
-        infos |= {i: _describe(positive.detach(), negatives[i].detach(), info) for i in pool}
-    return loss, [infos[i] for i in range(len(arms))]
+            f_positive, f_negative = positive / -temperature, negative / -temperature
+            weighted = beta_forces(f_positive, f_negative, first.beta, first.variant)
+            loss += first.weight * temperature * weighted.loss
+            # T times a loss of f = -E/T: the temperatures cancel in its derivative.
+            on_positive -= first.weight * weighted.on_positive
+            parts = torch.split(weighted.on_negative, [sizes[1 + i] for i in pool])
+            for i, part in zip(pool, parts, strict=True):
+                on_negatives[i] -= first.weight * part
+            info = weighted.info
+        infos |= {i: _describe(positive, negatives[i], info) for i in pool}
+    return attach(values, loss, force), [infos[i] for i in range(len(arms))]
 
 
-def _pools(arms: Sequence[Negatives]) -> list[list[int]]:
+def pools_of(arms: Sequence[Negatives]) -> list[list[int]]:
+    """Which arms share one contrast, in the order of their first arms.
+
+    Raises:
+        InputError: when the arms of a pool differ in weight, β or variant.
+    """
     pools: dict[object, list[int]] = {}
     for index, arm in enumerate(arms):
         pools.setdefault(index if arm.pool is None else arm.pool, []).append(index)

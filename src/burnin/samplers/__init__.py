@@ -7,6 +7,7 @@ from burnin.samplers.hmc import HMC
 from burnin.samplers.keep import RowFile, ToDisk
 from burnin.samplers.langevin import Langevin
 from burnin.samplers.mala import MALA
+from burnin.samplers.prepared import Prepared
 from burnin.samplers.run import RunResult, Trace, run
 from burnin.samplers.schedules import (
     Knots,
@@ -26,6 +27,7 @@ __all__ = [
     "Langevin",
     "OverEnergyNorm",
     "OverGradientNorm",
+    "Prepared",
     "RowFile",
     "RunResult",
     "Schedule",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-SOURCES = ("chain.cpp", "energy.h", "gemm.h", "memory.h", "steps.h", "team.h", "vecmath.h")
+SOURCES = ("chain.cpp", "energy.h", "gemm.h", "learn.h", "memory.h", "steps.h", "team.h", "vecmath.h")
 FLAGS = (
     "-O3",
     "-march=native",
@@ -106,4 +106,12 @@ def _load(path: str) -> ctypes.CDLL:
     loaded.burnin_pack.restype = ctypes.c_void_p
     loaded.burnin_unpack.argtypes = [ctypes.c_void_p]
     loaded.burnin_unpack.restype = None
+    pointer, count = ctypes.c_void_p, ctypes.c_int64
+    loaded.burnin_evaluate.argtypes = [pointer, pointer, count, pointer, pointer]
+    loaded.burnin_learn.argtypes = [pointer, pointer, count, pointer]
+    loaded.burnin_learn.restype = pointer
+    loaded.burnin_weight_gradients.argtypes = [pointer, count, pointer, pointer, pointer]
+    loaded.burnin_update.argtypes = [pointer]
+    loaded.burnin_forget.argtypes = [pointer]
+    loaded.burnin_forget.restype = None
     return loaded

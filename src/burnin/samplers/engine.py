@@ -11,13 +11,15 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 import torch
+from torch import Tensor
 
-from burnin.closed_form import closed_form
+from burnin.closed_form import ClosedForm, closed_form
 from burnin.core import ChainState, Energy, InputError, Sampler, energy_and_gradient
 from burnin.samplers import compiled, native
 from burnin.samplers.blocks import Advance
 from burnin.samplers.build import Built, library
 from burnin.samplers.plain import Plain
+from burnin.samplers.prepared import Prepared
 
 Compile = Literal["auto", "never", "always"]
 Path = Literal["native", "compiled", "plain"]
@@ -72,12 +74,12 @@ class Engine:
         reason = "compile is never"
         if self.compile != "never":
             if form is not None and native.fits(sampler, form, state):
-                build = self.compile == "always" or native.pays(form, state, steps)
-                built = self._built or library(build=build)
+                built = self._native(form, len(state.position), steps)
                 if built.library is not None:
-                    self._built = built
                     threads = self.threads or torch.get_num_threads()
-                    chain = native.bind(sampler, form, state, built.library, threads)
+                    packed = energy.packed(state.position.shape[1]) if isinstance(energy, Prepared) else None
+                    packed = packed or native.PackedForm(built.library, form, state.position.shape[1])
+                    chain = native.bind(sampler, packed, threads)
                     return self._take("native", f"native code, up to {threads} threads", chain)
                 reason = f"no native code: {built.reason}"
             elif self.compile == "always" or self._pays(energy, state, steps):
@@ -88,6 +90,29 @@ class Engine:
             else:
                 reason = "too few to compile for"
         return self._take("plain", f"plain steps ({reason})", Plain(sampler, form or energy))
+
+    def prepare(self, energy: Energy, batch: Tensor) -> Energy:
+        """The energy with its short ways, for chains and losses until its weights change.
+
+        Arguments:
+            energy: any; one without a closed form is returned as it is.
+            batch: positions like those to come.
+        """
+        form = closed_form(energy)
+        if form is None:
+            return energy
+        code = None
+        if self.compile != "never" and native.computes(form, batch):
+            code = self._native(form, len(batch), self.expected_steps).library
+        return Prepared(energy, form, code)
+
+    def _native(self, form: ClosedForm, rows: int, steps: int) -> Built:
+        if self._built is None:
+            built = library(build=self.compile == "always" or native.pays(form, rows, steps))
+            if built.library is None:
+                return built
+            self._built = built
+        return self._built
 
     def _take(self, path: Path, line: str, advance: Advance) -> Advance:
         self.path = path

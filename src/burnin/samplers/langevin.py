@@ -141,7 +141,7 @@ def start_state(
 ) -> ChainState:
     """The state at the start of a chain, for every sampler of the room."""
     value, gradient = energy_and_gradient(energy, position)
-    alive = torch.isfinite(value) & torch.isfinite(flat_norm(gradient))
+    alive = torch.isfinite(value + flat_norm(gradient))
     if isinstance(step_size, int | float):
         first = float(step_size)
     elif isinstance(step_size, Schedule):

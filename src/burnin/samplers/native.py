@@ -69,36 +69,39 @@ class _Problem(ctypes.Structure):
     )
 
 
-class NativeChain:
-    """Takes chains of one sampler on one energy through blocks.
-
-    The weights are packed when it is made, so it is one for each run: it does not follow training.
+class PackedForm:
+    """A network's weights as native code wants them: a copy, which does not follow training.
 
     Arguments:
         library: the compiled code.
-        sampler: Langevin, MALA or HMC.
         form: the energy.
         dim: dimensions of a position.
+    """
+
+    def __init__(self, library: ctypes.CDLL, form: ClosedForm, dim: int) -> None:
+        self.library = library
+        self.form = form
+        self.dim = dim
+        self.network, self._held = _network(form, dim)
+        self.packed = library.burnin_pack(ctypes.byref(self.network))
+        if not self.packed:
+            raise MemoryError("there is no memory for the native copy of the network's weights")
+        weakref.finalize(self, library.burnin_unpack, self.packed)
+
+
+class NativeChain:
+    """Takes chains of one sampler on one energy through blocks.
+
+    Arguments:
+        sampler: Langevin, MALA or HMC.
+        energy: its weights.
         threads: how many threads it may use.
     """
 
-    def __init__(
-        self,
-        library: ctypes.CDLL,
-        sampler: Langevin | MALA | HMC,
-        form: ClosedForm,
-        *,
-        dim: int,
-        threads: int,
-    ) -> None:
-        self.library = library
+    def __init__(self, sampler: Langevin | MALA | HMC, energy: PackedForm, *, threads: int) -> None:
         self.sampler = sampler
+        self.energy = energy
         self.threads = threads
-        self._network, self._held = _network(form, dim)
-        self._packed = library.burnin_pack(ctypes.byref(self._network))
-        if not self._packed:
-            raise MemoryError("the native chains could not allocate memory for their weights")
-        weakref.finalize(self, library.burnin_unpack, self._packed)
 
     def __call__(self, state: ChainState, block: Block) -> Advanced:
         """The chains after the block."""
@@ -129,8 +132,8 @@ class NativeChain:
         }
         normal = block.normal if block.normal[0].is_contiguous() else block.normal.contiguous()
         problem = _Problem(
-            network=ctypes.addressof(self._network),
-            packed=self._packed,
+            network=ctypes.addressof(self.energy.network),
+            packed=self.energy.packed,
             sampler=_KINDS[type(self.sampler)],
             num_threads=self.threads,
             num_chains=n,
@@ -151,7 +154,7 @@ class NativeChain:
             gradient_norm=norm.data_ptr(),
             **{name: None if tensor is None else tensor.data_ptr() for name, tensor in inputs.items()},
         )
-        code = self.library.burnin_chain(ctypes.byref(problem))
+        code = self.energy.library.burnin_chain(ctypes.byref(problem))
         if code != 0:
             raise MemoryError(f"the native chains could not allocate their memory for {n} chains")
         new = replace(
@@ -170,32 +173,34 @@ _KINDS: dict[type, int] = {Langevin: 0, MALA: 1, HMC: 2}
 def fits(sampler: Sampler, form: ClosedForm | None, state: ChainState) -> bool:
     """Whether the native code computes this: a stock sampler and network, float32, on the processor."""
     inner = sampler.inner if type(sampler) is Annealed else sampler
-    if form is None or type(inner) not in _KINDS or form.activation not in ACTIVATIONS:
+    if form is None or type(inner) not in _KINDS:
         return False
-    position = state.position
-    if position.dim() != 2 or len(position) == 0 or state.scale.dim() > 1 or len(form.weights) < 2:
+    return state.scale.dim() <= 1 and state.scale.dtype == torch.float32 and computes(form, state.position)
+
+
+def computes(form: ClosedForm, x: Tensor) -> bool:
+    """Whether the native code knows this energy of these positions: float32, on the processor."""
+    if x.dim() != 2 or len(x) == 0 or len(form.weights) < 2 or form.activation not in ACTIVATIONS:
         return False
     extras = (form.mean, form.std, form.frequencies, form.centre, form.stiffness)
-    tensors = [position, state.scale, *form.weights, *form.biases, *(t for t in extras if t is not None)]
+    tensors = [x, *form.weights, *form.biases, *(t for t in extras if t is not None)]
     if any(t.dtype != torch.float32 or t.device.type != "cpu" for t in tensors):
         return False
-    features = position.shape[1] * (1 + 2 * (0 if form.frequencies is None else len(form.frequencies)))
+    features = x.shape[1] * (1 + 2 * (0 if form.frequencies is None else len(form.frequencies)))
     return form.weights[0].shape[1] == features
 
 
-def pays(form: ClosedForm, state: ChainState, steps: int) -> bool:
-    """Whether so many steps win the time back that building the library takes."""
-    products = 2 * len(state.position) * sum(weight.numel() for weight in form.weights)
+def pays(form: ClosedForm, rows: int, steps: int) -> bool:
+    """Whether so many steps of so many chains win the time back that building the library takes."""
+    products = 2 * rows * sum(weight.numel() for weight in form.weights)
     return steps * (SAVED_SECONDS + SAVED_PER_PRODUCT * products) > BUILD_SECONDS
 
 
-def bind(
-    sampler: Sampler, form: ClosedForm, state: ChainState, library: ctypes.CDLL, threads: int
-) -> NativeChain:
+def bind(sampler: Sampler, energy: PackedForm, threads: int) -> NativeChain:
     """The native chain of what `fits`."""
     inner = sampler.inner if isinstance(sampler, Annealed) else sampler
     assert isinstance(inner, Langevin | MALA | HMC)
-    return NativeChain(library, inner, form, dim=state.position.shape[1], threads=threads)
+    return NativeChain(inner, energy, threads=threads)
 
 
 def _network(form: ClosedForm, dim: int) -> tuple[_Network, list[object]]:

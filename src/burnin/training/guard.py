@@ -10,6 +10,9 @@ from typing import Any, Literal
 
 from burnin.core import InputError
 
+MIDDLE_EVERY = 10
+"""Updates between two looks at the history's median, which moves slowly and takes time to find."""
+
 
 @dataclass(frozen=True)
 class GuardSettings:
@@ -63,6 +66,7 @@ class Guard:
         self.rollbacks = 0
         self._history: dict[str, deque[float]] = {}
         self._streak: dict[str, int] = {}
+        self._middle: dict[str, tuple[float, float]] = {}
         self._seen = 0
 
     def look(self, values: dict[str, float]) -> str | None:
@@ -81,8 +85,11 @@ class Guard:
         too_far = False
         middle = spread = 0.0
         if self._seen > self.settings.warmup and len(history) >= min(self.settings.window, 50):
-            middle = statistics.median(history)
-            spread = 1.4826 * statistics.median(abs(v - middle) for v in history)
+            if name not in self._middle or self._seen % MIDDLE_EVERY == 0:
+                middle = statistics.median(history)
+                spread = 1.4826 * statistics.median(abs(v - middle) for v in history)
+                self._middle[name] = (middle, spread)
+            middle, spread = self._middle[name]
             too_far = abs(value - middle) > self.settings.threshold * max(spread, 1e-9 * abs(middle), 1e-12)
         self._streak[name] = self._streak.get(name, 0) + 1 if too_far else 0
         if not too_far:
@@ -108,6 +115,7 @@ class Guard:
             "seen": self._seen,
             "history": {name: list(values) for name, values in self._history.items()},
             "streak": dict(self._streak),
+            "middle": {name: list(pair) for name, pair in self._middle.items()},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -115,6 +123,7 @@ class Guard:
         self.rollbacks = state["rollbacks"]
         self._seen = state["seen"]
         self._streak = dict(state["streak"])
+        self._middle = {name: (pair[0], pair[1]) for name, pair in state["middle"].items()}
         self._history = {
             name: deque(values, maxlen=self.settings.window) for name, values in state["history"].items()
         }

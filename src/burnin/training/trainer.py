@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -15,7 +16,6 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from burnin.closed_form import closed_form
 from burnin.core import CheckpointError, Density, DivergedError, Energy, Outcome
 from burnin.objectives import ArmInfo, Negatives, contrast
 from burnin.rng import Streams
@@ -29,6 +29,7 @@ from burnin.training.checkpoint import (
     unpack_optimizer,
 )
 from burnin.training.folder import MetricsLog, RunFolder
+from burnin.training.fused import Learned, fused_update
 from burnin.training.guard import Guard, GuardSettings
 from burnin.training.scale import FisherScale
 from burnin.training.watch import NegativesWatch
@@ -92,6 +93,7 @@ class Trainer:
         if parts.average > 0:
             averaging = get_ema_multi_avg_fn(parts.average)  # type: ignore[no-untyped-call]
             self.averaged = AveragedModel(parts.energy, multi_avg_fn=averaging)
+        self._finite = True
         self._open_streams()
         self._last_good = self.snapshot().clone()
 
@@ -108,23 +110,17 @@ class Trainer:
         """One update of the weights; returns its numbers."""
         parts = self.parts
         data = parts.data.sample(self.batch_size, self.streams["data"])
-        chain_energy = closed_form(parts.energy) or parts.energy
+        energy = self.engine.prepare(parts.energy, data)
         if parts.scale is not None:
-            parts.scale.update(chain_energy, data)
+            parts.scale.update(energy, data)
         scale, stream = self._chain_scale(data), self.streams["chains"]
-        runs = run_arms(parts.arms, chain_energy, data, scale, stream, self.engine, self.step)
+        runs = run_arms(parts.arms, energy, data, scale, stream, self.engine, self.step)
         negatives = [
             Negatives(r.position, arm.weight, arm.beta_at(self.step), arm.variant, arm.pool)
             for r, arm in zip(runs, parts.arms, strict=True)
         ]
-        parts.optimizer.zero_grad(set_to_none=True)
-        loss, infos = parts.objective(parts.energy, data, negatives)
-        loss.backward()  # type: ignore[no-untyped-call]
-        if parts.clip_norm is not None:
-            limit = parts.clip_norm * sum(arm.weight for arm in parts.arms)
-            nn.utils.clip_grad_norm_(parts.energy.parameters(), limit)
         learning_rate = float(parts.optimizer.param_groups[0]["lr"])
-        parts.optimizer.step()
+        learned = self._learn(energy, data, negatives)
         if parts.scheduler is not None:
             parts.scheduler.step()
         for arm, arm_run in zip(parts.arms, runs, strict=True):
@@ -132,7 +128,26 @@ class Trainer:
         if self.averaged is not None:
             self.averaged.update_parameters(parts.energy)
         self.step += 1
-        return _numbers(parts.arms, runs, infos, loss.item(), learning_rate)
+        self._finite = learned.finite
+        return _numbers(parts.arms, runs, learned.infos, learned.loss, learning_rate)
+
+    def _learn(self, energy: Energy, data: Tensor, negatives: Sequence[Negatives]) -> Learned:
+        """Changes the weights: in one native call where it can be done, else by torch."""
+        parts = self.parts
+        limit = None
+        if parts.clip_norm is not None:
+            limit = parts.clip_norm * sum(arm.weight for arm in parts.arms)
+        learned = fused_update(energy, parts.objective, parts.optimizer, data, negatives, limit)
+        if learned is not None:
+            return learned
+        parts.optimizer.zero_grad(set_to_none=True)
+        loss, infos = parts.objective(energy, data, negatives)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if limit is not None:
+            nn.utils.clip_grad_norm_(parts.energy.parameters(), limit)
+        parts.optimizer.step()
+        norm = nn.utils.get_total_norm(parts.energy.parameters())
+        return Learned(loss.item(), infos, math.isfinite(norm.item()))
 
     def train(
         self,
@@ -153,7 +168,8 @@ class Trainer:
         if 0 < num_updates <= self.step:
             return Outcome.OK
         log = MetricsLog(folder, self.step, tensorboard=tensorboard) if folder is not None else None
-        steps_each = sum(arm.num_steps for arm in self.parts.arms)
+        # The losses' own passes count as a few steps more.
+        steps_each = 3 + sum(arm.num_steps for arm in self.parts.arms)
         self.engine.expected_steps = (num_updates - self.step) * steps_each
         before, due = time.perf_counter(), False
         if folder is not None and self.step == 0:
@@ -265,7 +281,7 @@ class Trainer:
         stopped = sum(value for name, value in numbers.items() if name.startswith("stopped/"))
         if stopped:
             return f"{int(stopped)} chains left the finite numbers"
-        if not all(bool(torch.isfinite(p).all()) for p in self.parts.energy.parameters()):
+        if not self._finite:
             return "a weight is not finite"
         watched = {k: v for k, v in numbers.items() if k.startswith(("d/", "r/")) or k == "loss"}
         if self.guard is not None:

@@ -5,6 +5,7 @@
 // one step of their tiles, meet, and one of them does what concerns all chains.
 //
 // Plain C interface, no state between calls. The results do not depend on the number of threads.
+#include "learn.h"
 #include "steps.h"
 #include "team.h"
 
@@ -95,6 +96,11 @@ void run_chain(Problem& p) {
     for (const Worker& worker : workers) p.non_finite += worker.non_finite;
 }
 
+void fill(Tile& tile, const float* x, ptrdiff_t rows) {
+    const ptrdiff_t dim = tile.net.dim;
+    for (ptrdiff_t r = 0; r < rows; ++r) std::copy(x + r * dim, x + (r + 1) * dim, tile.position + r * tile.stride);
+}
+
 // Runs `body`; no exception crosses the C interface.
 template <class Body>
 int guarded(Body body) {
@@ -119,6 +125,51 @@ const PackedNetwork* burnin_pack(const Network* network) {
 }
 
 void burnin_unpack(const PackedNetwork* packed) { delete packed; }
+
+// Energies (rows) and gradients (rows, dim) at x (rows, dim).
+int burnin_evaluate(const PackedNetwork* net, const float* x, int64_t rows, float* energy, float* gradient) {
+    return guarded([&] {
+        Tile tile(*net, std::min<ptrdiff_t>(rows, LARGEST_TILE));
+        for (ptrdiff_t first = 0; first < rows; first += LARGEST_TILE) {
+            const ptrdiff_t count = std::min<ptrdiff_t>(LARGEST_TILE, rows - first);
+            fill(tile, x + first * net->dim, count);
+            tile.evaluate(count);
+            std::copy(tile.energy, tile.energy + count, energy + first);
+            for (ptrdiff_t r = 0; r < count; ++r)
+                std::copy(tile.gradient + r * tile.stride, tile.gradient + r * tile.stride + net->dim,
+                          gradient + (first + r) * net->dim);
+        }
+    });
+}
+
+// Energies at x, with all that the gradients of the weights need; null when there is no memory. To be
+// given back with burnin_forget, before the network.
+Tile* burnin_learn(const PackedNetwork* net, const float* x, int64_t rows, float* energy) {
+    std::unique_ptr<Tile> tile;
+    const int status = guarded([&] {
+        tile = std::make_unique<Tile>(*net, rows, true);
+        fill(*tile, x, rows);
+        tile->energies(rows);
+        std::copy(tile->energy, tile->energy + rows, energy);
+    });
+    return status == OK ? tile.release() : nullptr;
+}
+
+// The gradients of Σ outer_r E(x_r), once for each burnin_learn: they are made in its memory.
+int burnin_weight_gradients(Tile* tile, int64_t rows, const float* outer, float* const* weights,
+                            float* const* biases) {
+    return guarded([&] { tile->weight_gradients(rows, outer, weights, biases); });
+}
+
+void burnin_forget(Tile* tile) { delete tile; }
+
+// One update of the weights; see Update.
+int burnin_update(Update* update) {
+    for (int64_t a = 0; a < update->num_arms; ++a)
+        if (update->variant[a] < 0 || update->variant[a] >= NUM_VARIANTS || update->sizes[a] < 1)
+            return BAD_ARGUMENT;
+    return guarded([&] { Learner(*update).run(); });
+}
 
 // Takes the chains through problem->num_steps steps.
 int burnin_chain(Problem* problem) {

@@ -102,22 +102,26 @@ class PackedNetwork {
     }
 };
 
-// One thread's tile: positions in, energies and gradients out.
+// One thread's tile: positions in, energies and gradients out. With `keep` the hidden layers of the last
+// forward pass stay, for the gradients of the weights.
 class Tile {
   public:
     const PackedNetwork& net;
     const ptrdiff_t stride;  // of the rows of `position` and `gradient`
     float *position, *energy, *gradient;
 
-    Tile(const PackedNetwork& net, ptrdiff_t rows)
-        : net(net), stride(row_stride(net.dim)), hidden_stride_(row_stride(net.widest)),
-          feature_stride_(row_stride(net.num_features)), 
-          memory_(rows * floats_per_row(net) + 3 * angles(net) + (net.depth + 10) * Floats::LINE) {
+    explicit Tile(const PackedNetwork& net, ptrdiff_t rows, bool keep = false)
+        : net(net), stride(row_stride(net.dim)), keep_(keep), hidden_stride_(row_stride(net.widest)),
+          feature_stride_(row_stride(net.num_features)),
+          memory_(rows * floats_per_row(net, keep) + 3 * angles(net) + (2 * net.depth + 10) * Floats::LINE) {
         position = memory_.take_zeros(rows * stride);
         gradient = memory_.take_zeros(rows * stride);
         energy = memory_.take(rows);
         energy_lanes_ = memory_.take(rows * VW);
-        for (float*& h : hidden_) h = memory_.take(rows * hidden_stride_);
+        scratch_ = memory_.take(rows * hidden_stride_);
+        float* other = keep ? nullptr : memory_.take(rows * hidden_stride_);
+        for (ptrdiff_t l = 0; l < net.depth; ++l)
+            hidden_.push_back(keep ? memory_.take(rows * hidden_stride_) : l % 2 ? other : scratch_);
         for (ptrdiff_t l = 0; l < net.depth; ++l)
             derivative_.push_back(memory_.take(rows * row_stride(net.width(l))));
         if (!net.plain()) {
@@ -127,8 +131,9 @@ class Tile {
         for (float*& a : angle_) a = memory_.take_zeros(angles(net));
     }
 
-    static ptrdiff_t floats_per_row(const PackedNetwork& net) {
-        ptrdiff_t total = 2 * row_stride(net.dim) + 1 + VW + 2 * row_stride(net.widest);
+    static ptrdiff_t floats_per_row(const PackedNetwork& net, bool keep) {
+        const ptrdiff_t hidden = keep ? net.depth + 1 : 2;
+        ptrdiff_t total = 2 * row_stride(net.dim) + 1 + VW + hidden * row_stride(net.widest);
         for (ptrdiff_t l = 0; l < net.depth; ++l) total += row_stride(net.width(l));
         if (!net.plain()) total += 2 * row_stride(net.num_features);
         return total;
@@ -136,6 +141,77 @@ class Tile {
 
     // Energies and gradients at the first `rows` positions.
     void evaluate(ptrdiff_t rows) {
+        pass_forward(rows);
+        pass_back(rows);
+        multiply(rows, derivative_[0], derivative_stride(0), net.backward[0], net.zeros, of_input(),
+                 input_stride(), of_input(), input_stride(), false, nothing);
+        if (!net.plain()) gradient_of_features(rows);
+        add_factor(rows);
+    }
+
+    // Energies alone, at the first `rows` positions.
+    void energies(ptrdiff_t rows) {
+        pass_forward(rows);
+        add_factor(rows);
+    }
+
+    // Gradients of Σ outer_r E(x_r) with respect to the weights, after `energies` of a tile that keeps.
+    void weight_gradients(ptrdiff_t rows, const float* outer, float* const* weights, float* const* biases) {
+        const ptrdiff_t last = net.depth - 1, widest = std::max(net.widest, net.num_features);
+        Floats memory(rows * (row_stride(net.widest) + whole_panels(widest)) +
+                      net.widest * row_stride(widest) + 3 * Floats::LINE);
+        float* turned = memory.take(rows * row_stride(net.widest));
+        float* packed = memory.take(rows * whole_panels(widest));
+        float* product = memory.take(net.widest * row_stride(widest));
+        weighted_sum(rows, outer, hidden_[last], hidden_stride_, net.width(last), weights[net.depth]);
+        double total_outer = 0.0;
+        for (ptrdiff_t r = 0; r < rows; ++r) {
+            total_outer += outer[r];
+            float* d = derivative_[last] + r * derivative_stride(last);
+            for (ptrdiff_t j = 0; j < whole_panels(net.width(last)); j += VW)
+                store(d + j, load(d + j) * outer[r]);
+        }
+        biases[net.depth][0] = float(total_outer);
+        pass_back(rows);
+        for (ptrdiff_t l = 0; l < net.depth; ++l) {
+            const ptrdiff_t outputs = net.width(l), inputs = net.forward[l].k;
+            const float* delta = derivative_[l];
+            for (ptrdiff_t j = 0; j < outputs; ++j) {
+                double total = 0.0;
+                for (ptrdiff_t r = 0; r < rows; ++r) {
+                    turned[j * rows + r] = delta[r * derivative_stride(l) + j];
+                    total += turned[j * rows + r];
+                }
+                biases[l][j] = float(total);
+            }
+            const float* input = l > 0 ? hidden_[l - 1] : net.plain() ? position : feature_;
+            const ptrdiff_t from = l > 0 ? hidden_stride_ : input_stride(), to = row_stride(inputs);
+            const Panels panels(rows, inputs, input, from, 1, packed);
+            multiply(outputs, turned, rows, panels, net.zeros, product, to, product, to, false, nothing);
+            for (ptrdiff_t j = 0; j < outputs; ++j)
+                std::copy(product + j * to, product + j * to + inputs, weights[l] + j * inputs);
+        }
+    }
+
+  private:
+    const bool keep_;
+    ptrdiff_t hidden_stride_, feature_stride_;
+    Floats memory_;
+    float *scratch_, *energy_lanes_, *feature_ = nullptr, *feature_gradient_ = nullptr, *angle_[3];
+    std::vector<float*> hidden_, derivative_;
+
+    static void nothing(ptrdiff_t, ptrdiff_t, ptrdiff_t) {}
+
+    static ptrdiff_t angles(const PackedNetwork& net) { return whole_panels(net.num_angles) + NR; }
+
+    ptrdiff_t derivative_stride(ptrdiff_t layer) const { return row_stride(net.width(layer)); }
+
+    ptrdiff_t input_stride() const { return net.plain() ? stride : feature_stride_; }
+
+    float* of_input() const { return net.plain() ? gradient : feature_gradient_; }
+
+    // Energies without the factor; the last layer's derivatives are multiplied by the output's weights.
+    void pass_forward(ptrdiff_t rows) {
         const float* input = net.plain() ? position : make_features(rows);
         switch (net.activation) {
             case SILU: forward<SILU>(rows, input); break;
@@ -144,20 +220,22 @@ class Tile {
             case SOFTPLUS: forward<SOFTPLUS>(rows, input); break;
             default: forward<TANH>(rows, input);
         }
-        backward(rows, net.plain() ? gradient : feature_gradient_);
-        if (!net.plain()) gradient_of_features(rows);
-        add_factor(rows);
     }
 
-  private:
-    ptrdiff_t hidden_stride_, feature_stride_;
-    Floats memory_;
-    float *hidden_[2], *energy_lanes_, *feature_ = nullptr, *feature_gradient_ = nullptr, *angle_[3];
-    std::vector<float*> derivative_;
+    // Each layer's derivatives become the gradient with respect to what goes into its activation.
+    void pass_back(ptrdiff_t rows) {
+        for (ptrdiff_t l = net.depth - 1; l > 0; --l)
+            multiply(rows, derivative_[l], derivative_stride(l), net.backward[l], net.zeros, scratch_,
+                     hidden_stride_, derivative_[l - 1], derivative_stride(l - 1), true, nothing);
+    }
 
-    static ptrdiff_t angles(const PackedNetwork& net) { return whole_panels(net.num_angles) + NR; }
-
-    ptrdiff_t derivative_stride(ptrdiff_t layer) const { return row_stride(net.width(layer)); }
+    // out = Σ_r outer_r a_r over the rows of a.
+    static void weighted_sum(ptrdiff_t rows, const float* outer, const float* a, ptrdiff_t a_stride,
+                             ptrdiff_t n, float* out) {
+        std::fill(out, out + n, 0.0f);
+        for (ptrdiff_t r = 0; r < rows; ++r)
+            for (ptrdiff_t j = 0; j < n; ++j) out[j] += outer[r] * a[r * a_stride + j];
+    }
 
     const float* make_features(ptrdiff_t rows) {
         const ptrdiff_t dim = net.dim, num_angles = net.num_angles, num_frequencies = net.num_frequencies;
@@ -182,11 +260,11 @@ class Tile {
 
     template <Activation activation>
     void forward(ptrdiff_t rows, const float* input) {
-        ptrdiff_t input_stride = net.plain() ? stride : feature_stride_;
+        ptrdiff_t from_stride = input_stride();
         const float slope = net.slope;
         std::fill(energy_lanes_, energy_lanes_ + rows * VW, 0.0f);
         for (ptrdiff_t l = 0; l < net.depth; ++l) {
-            float *const h = hidden_[l % 2], *const d = derivative_[l];
+            float *const h = hidden_[l], *const d = derivative_[l];
             const ptrdiff_t h_stride = hidden_stride_, d_stride = derivative_stride(l);
             auto activate_and_go_on = [=](ptrdiff_t row, ptrdiff_t count, ptrdiff_t column) {
                 for (ptrdiff_t r = row; r < row + count; ++r)
@@ -207,13 +285,14 @@ class Tile {
                         Vec value, derivative;
                         activate<activation>(load(h + r * h_stride + j), slope, value, derivative);
                         total += value * weight;
+                        if (keep_) store(h + r * h_stride + j, value);
                         store(d + r * d_stride + j, derivative * weight);
                     }
                     store(energy_lanes_ + r * VW, total);
                 }
             };
             auto product = [&](auto finish) {
-                multiply(rows, input, input_stride, net.forward[l], net.bias[l], h, h_stride, h, h_stride,
+                multiply(rows, input, from_stride, net.forward[l], net.bias[l], h, h_stride, h, h_stride,
                          false, finish);
             };
             if (l + 1 < net.depth)
@@ -221,20 +300,9 @@ class Tile {
             else
                 product(activate_and_sum);
             input = h;
-            input_stride = h_stride;
+            from_stride = h_stride;
         }
         for (ptrdiff_t r = 0; r < rows; ++r) energy[r] = sum(load(energy_lanes_ + r * VW)) + net.last_bias;
-    }
-
-    // From the gradient in the last layer's derivatives to the one of the network's input.
-    void backward(ptrdiff_t rows, float* input_gradient) {
-        auto nothing = [](ptrdiff_t, ptrdiff_t, ptrdiff_t) {};
-        for (ptrdiff_t l = net.depth - 1; l > 0; --l)
-            multiply(rows, derivative_[l], derivative_stride(l), net.backward[l], net.zeros, hidden_[0],
-                     hidden_stride_, derivative_[l - 1], derivative_stride(l - 1), true, nothing);
-        const ptrdiff_t out_stride = net.plain() ? stride : feature_stride_;
-        multiply(rows, derivative_[0], derivative_stride(0), net.backward[0], net.zeros, input_gradient,
-                 out_stride, input_gradient, out_stride, false, nothing);
     }
 
     void gradient_of_features(ptrdiff_t rows) {
