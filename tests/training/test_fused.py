@@ -155,7 +155,7 @@ def test_what_cannot_be_fused_is_left_alone() -> None:
     assert refused(net, torch.optim.Adam(groups))
     hooked = torch.optim.Adam(net.parameters())
     hooked.register_step_post_hook(lambda *_: None)
-    assert refused(hooked and net, hooked)
+    assert refused(net, hooked)
     learned = make_net("learned factor")
     assert refused(learned, torch.optim.Adam(learned.parameters()))
     other = nn.Sequential(nn.Linear(2, 1))
