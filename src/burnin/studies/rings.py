@@ -135,9 +135,17 @@ BETA: dict[str, list[str]] = {
 falls to 0 over the second half."""
 REPEATED = ("beta-0", "noise-0.1", "noise-0.3", "pooled-0.05", "pooled-0.1", "pooled-down")
 """The rows of the first seed that keep the masses, made with two more."""
-BETA_SEEDS: dict[str, list[str]] = {
+PLAIN_ROWS = ("beta-0", "noise-0.05", "noise-0.1", "noise-0.3", "pooled-0.05", "pooled-0.1")
+"""Made once more with the paper's chains, short and plain, in the noise arm; with these, without β, the
+masses are nearly free: chains from noise end where they may, and chains from data do not cross."""
+BETA_ROWS: dict[str, list[str]] = {
     **BETA,
     **{f"{name}-s{seed}": [*BETA[name], f"run.seed={seed}"] for seed in (1, 2) for name in REPEATED},
+    **{
+        f"plain-{name}-s{seed}": [*BETA[name], PLAIN, f"run.seed={seed}"]
+        for seed in (0, 1, 2)
+        for name in PLAIN_ROWS
+    },
 }
 
 RINGS = Study(
@@ -167,7 +175,7 @@ RINGS_BETA = Study(
     about="the hybrid with the robust paper's weights: β on the noise arm, the data arm, both, or pooled",
     recipe="rings-beta",
     quick_recipe=None,
-    rows=BETA_SEEDS,
+    rows=BETA_ROWS,
     quick_rows=(),
     metrics=(*METRICS, "thin_width"),
     measure=measure,
