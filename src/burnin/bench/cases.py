@@ -1,4 +1,4 @@
-"""What is measured: four multi-layer perceptrons, two image networks, two more samplers, one update."""
+"""What is measured: four multi-layer perceptrons, two image networks, two more samplers, two updates."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Size = Literal["small", "large", "image", "other"]
 STEP_SIZE = 0.01
 TEMPERATURE = 1.0
 NUM_LEAPFROG = 5
-TRAINING_STEPS = 100
-"""Langevin steps of each arm in one update."""
 ARM_WEIGHTS = {"noise": 1.0, "data": 25.0}
-TRAINING_DENSITY = "rings10"
+TRAINING = {10: ("rings10", 100), 2: ("mixture8-unequal", 20)}
+"""What an update learns from, by dimensions, and the Langevin steps of each arm in it."""
+BETA = 0.1
 LEARNING_RATE = 1e-4
 SEEDS = {"weights": 0, "start": 1, "chains": 2}
 
@@ -58,6 +58,16 @@ class Case:
         return before[self.kind] + text
 
     @property
+    def density(self) -> str:
+        """What an update learns from."""
+        return TRAINING[self.shape[0]][0]
+
+    @property
+    def arm_steps(self) -> int:
+        """Langevin steps of each arm in one update."""
+        return TRAINING[self.shape[0]][1]
+
+    @property
     def least_steps(self) -> int:
         """Steps are counted in these: compiled chains take several steps in one graph."""
         return 1 if self.kind == "training" else 10
@@ -73,6 +83,7 @@ CASES = (
     Case("mala", "mala", "other", 128, (10,), 128, 3),
     Case("hmc", "hmc", "other", 128, (10,), 128, 3),
     Case("training", "training", "other", 128, (10,), 128, 3),
+    Case("training-toy", "training", "other", 100, (2,), 64, 3),
 )
 
 

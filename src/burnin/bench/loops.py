@@ -15,8 +15,6 @@ from burnin.bench.cases import (
     SEEDS,
     STEP_SIZE,
     TEMPERATURE,
-    TRAINING_DENSITY,
-    TRAINING_STEPS,
     Case,
     make_default_energy,
     make_start,
@@ -120,7 +118,7 @@ def _value_and_gradient(net: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
 
 def _updates(case: Case, langevin: Chain) -> Work:
     """The straightforward script of the hybrid scheme: one arm's chains after the other's."""
-    net, density = make_default_energy(case), make_density(TRAINING_DENSITY)
+    net, density = make_default_energy(case), make_density(case.density)
     optimizer = torch.optim.Adam(net.parameters(), lr=LEARNING_RATE)
     stream = torch.Generator().manual_seed(SEEDS["chains"])
 
@@ -128,7 +126,7 @@ def _updates(case: Case, langevin: Chain) -> Work:
         for _ in range(updates):
             data = density.sample(case.chains, stream)
             starts = {"noise": torch.randn_like(data), "data": data}
-            negatives = {name: langevin(net, start, TRAINING_STEPS) for name, start in starts.items()}
+            negatives = {name: langevin(net, start, case.arm_steps) for name, start in starts.items()}
             positive = net(data).mean()
             loss = positive.new_zeros(())
             for name, weight in ARM_WEIGHTS.items():

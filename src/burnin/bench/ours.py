@@ -6,13 +6,12 @@ import torch
 
 from burnin.bench.cases import (
     ARM_WEIGHTS,
+    BETA,
     LEARNING_RATE,
     NUM_LEAPFROG,
     SEEDS,
     STEP_SIZE,
     TEMPERATURE,
-    TRAINING_DENSITY,
-    TRAINING_STEPS,
     Case,
     make_energy,
     make_start,
@@ -36,6 +35,11 @@ def plain(case: Case) -> Work:
     return _make(case, Engine(compile="never"))
 
 
+def weighted(case: Case) -> Work:
+    """The fastest path for an update whose contrast is β-weighted."""
+    return _updates(case, Engine(compile="always"), BETA)
+
+
 def _make(case: Case, engine: Engine) -> Work:
     return _updates(case, engine) if case.kind == "training" else _chains(case, engine)
 
@@ -51,17 +55,17 @@ def _chains(case: Case, engine: Engine) -> Work:
     return Work(take, lambda: engine.path)
 
 
-def _updates(case: Case, engine: Engine) -> Work:
+def _updates(case: Case, engine: Engine, beta: float = 0.0) -> Work:
     energy, sampler = make_energy(case), Langevin(STEP_SIZE, TEMPERATURE)
     starts: dict[str, Start] = {"noise": FromNoise(), "data": FromData()}
     arms = [
-        Arm(name, starts[name], sampler, TRAINING_STEPS, weight=weight)
+        Arm(name, starts[name], sampler, case.arm_steps, weight=weight, beta=beta)
         for name, weight in ARM_WEIGHTS.items()
     ]
     trainer = Trainer(
         Parts(
             energy=energy,
-            data=make_density(TRAINING_DENSITY),
+            data=make_density(case.density),
             arms=arms,
             optimizer=torch.optim.Adam(energy.parameters(), lr=LEARNING_RATE),
             engine=engine,
