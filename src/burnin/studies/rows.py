@@ -9,6 +9,7 @@ import json
 import math
 import multiprocessing
 import os
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -95,12 +96,18 @@ def run_study(
     out.mkdir(parents=True, exist_ok=True)
     missing = {name: config for name, config in configs.items() if not (out / f"{name}.json").exists()}
     if missing:
-        _make_rows(study, out, missing, jobs, status)
+        flags = [*(["--quick"] if quick else []), *(f"--set {shlex.quote(change)}" for change in changes)]
+        command = " ".join(["burnin reproduce", study.name, *flags])
+        _make_rows(study, out, missing, command, jobs, status)
     return _collect(study, out, configs)
 
 
-def _make_rows(study: Study, out: Path, configs: Mapping[str, Config], jobs: int, status: Status) -> None:
-    origin = provenance()
+def _make_rows(
+    study: Study, out: Path, configs: Mapping[str, Config], command: str, jobs: int, status: Status
+) -> None:
+    made_by = provenance()
+    # Each row says the command that makes it alone, whatever else was asked for with it.
+    origins = {name: made_by | {"command": f"{command} --rows {name}"} for name in configs}
     # The hybrid has two arms and takes longest, so it starts first.
     queue = sorted(configs.items(), key=lambda item: item[1].scheme.name != "hybrid")
     threads = max(1, available_cores() // jobs)
@@ -108,7 +115,9 @@ def _make_rows(study: Study, out: Path, configs: Mapping[str, Config], jobs: int
     with context.Manager() as manager, ProcessPoolExecutor(jobs, mp_context=context) as pool:
         board: Board = manager.dict()
         pending: set[Future[None]] = {
-            pool.submit(_make_row, study.measure, out, name, config, origin, board, os.getpid(), threads)
+            pool.submit(
+                _make_row, study.measure, out, name, config, origins[name], board, os.getpid(), threads
+            )
             for name, config in queue
         }
         while pending:
