@@ -17,6 +17,7 @@ import torch
 import typer.main
 
 from burnin.cli import app, main
+from burnin.evaluation import Standing
 
 SMALL = """
 title = "small"
@@ -49,7 +50,7 @@ grid_points = 21
 """
 STUDY = (
     "study={samples=60, distance_sets=5, long_chains=40, long_steps=20, data_chains=40, data_steps=20, "
-    "grid_points=21}"
+    "grid_points=21, cooling_steps=10}"
 )
 ROWS = "length,width\n" + "".join(f"{0.1 * i % 1.7:.3f},{10 + 0.3 * i % 5:.3f}\n" for i in range(60))
 
@@ -368,8 +369,8 @@ def test_a_table_is_trained_sampled_and_reported_under_its_own_names(burnin: Bur
     result = burnin("report", "run")
     assert result.code == 0
     lines = result.out.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["generator", "density", "fit"]
-    assert "unknown" in lines[2]
+    assert [line.split(":")[0] for line in lines] == ["verdict", "generates", "converged", "density", "fit"]
+    assert "unknown" in lines[4]
     assert Path("run/report.html").stat().st_size > 10_000
     assert Path("run/report.png").read_bytes().startswith(b"\x89PNG")
 
@@ -421,8 +422,8 @@ def test_report_of_a_toy_knows_the_fit_and_speaks_json(burnin: Burnin, trained: 
     result = burnin("report", "run", "--json")
     assert result.code == 0
     answer = json.loads(result.out)
-    assert len(answer["verdict"]) == 3
-    assert "KL(true ‖ model)" in answer["verdict"][2]
+    assert len(answer["verdict"]) == 5
+    assert "KL(true ‖ model)" in answer["verdict"][4]
     assert "sample distance" in answer["numbers"]
     again = burnin("report", "run")
     assert again.out.splitlines() == answer["verdict"]  # the same seed, the same verdict
@@ -440,6 +441,32 @@ def test_recipes_lists_what_each_costs_and_expects(burnin: Burnin) -> None:
     assert "expects hybrid's density_kl" in plain.out
 
 
+def test_check_gives_one_of_five_sentences_with_its_numbers(burnin: Burnin, trained: Path) -> None:
+    result = burnin("check", "run", "--json")
+    assert result.code == 0, result.err
+    answer = json.loads(result.out)
+    assert answer["verdict"] in {str(standing) for standing in Standing}
+    assert answer["lines"][0] == f"verdict:   {answer['verdict']}."
+    assert set(answer["evidence"]) >= {"short", "long", "stayed", "anywhere", "rhat", "density_kl"}
+    assert (trained / "check.png").stat().st_size > 10_000
+    again = burnin("check", "run")
+    assert again.out.splitlines() == answer["lines"]  # the same seed, the same verdict
+
+
+def test_check_on_other_data(burnin: Burnin, trained: Path) -> None:
+    Path("held.csv").write_text(ROWS, encoding="utf-8")
+    result = burnin("check", "run", "--data", "held.csv")
+    assert result.code == 0, result.err
+    assert "fit:       unknown" in result.out
+    Path("wide.csv").write_text("a,b,c\n1,2,3\n4,5,7\n", encoding="utf-8")
+    wrong = burnin("check", "run", "--data", "wide.csv")
+    assert wrong.code == 2
+    assert "the data has 3 columns; the model was trained on 2" in wrong.err
+    missing = burnin("check", "run", "--data", "nowhere.csv")
+    assert missing.code == 2
+    assert len(missing.err.splitlines()) == 1
+
+
 def test_demo_resumes_and_refuses_other_settings(burnin: Burnin) -> None:
     changes = [
         "run.updates=4",
@@ -454,7 +481,7 @@ def test_demo_resumes_and_refuses_other_settings(burnin: Burnin) -> None:
     arguments = ["demo", "--out", "demo", *(part for change in changes for part in ("--set", change))]
     first = burnin(*arguments)
     assert first.code == 0, first.err
-    assert len(first.out.splitlines()) == 3
+    assert len(first.out.splitlines()) == 5
     assert Path("demo/report.html").exists()
     again = burnin(*arguments)
     assert again.out == first.out

@@ -1,11 +1,11 @@
-"""The command line: train, sample, report, reproduce, recipes, demo, bench."""
+"""The command line: train, sample, report, check, reproduce, recipes, demo, bench."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -13,6 +13,9 @@ from rich.console import Console
 from burnin.config import Config, load_config, read_run_config, recipe_names
 from burnin.core import BurninError, InputError, Outcome
 from burnin.terminal import make_console, stages_bar, studies_bar, training_bar
+
+if TYPE_CHECKING:
+    from burnin.samplers import Engine
 
 app = typer.Typer(
     help="Train, sample and judge energy-based models.",
@@ -83,7 +86,7 @@ def report(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
 ) -> None:
-    """Judge a trained model: report.html and report.png in its folder, three lines of verdict."""
+    """Judge a trained model: report.html and report.png in its folder, the verdict."""
     console = make_console()
     lines, numbers = write_run_report(console, run)
     if as_json:
@@ -91,6 +94,42 @@ def report(
     else:
         print("\n".join(lines))
     console.print(f"report: {run / 'report.html'}")
+
+
+@app.command(epilog="Example: burnin check runs/rings --data held-out.csv")
+def check(
+    run: Annotated[Path, typer.Argument(help="A run's folder.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Held-out rows (.csv, .npy, .npz) to judge it on.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the verdict and its numbers as JSON.")
+    ] = False,
+) -> None:
+    """Say what a trained model is: a density, a generator, both or neither, and why; draws check.png."""
+    from dataclasses import asdict
+
+    from burnin.data import Table, load_table
+    from burnin.report.check import check_figure
+    from burnin.report.figures import save
+    from burnin.runs import assess_run, fresh_data
+    from burnin.studies.table import json_safe
+
+    console = make_console()
+    config = read_run_config(run)
+    use_threads(config)
+    held_out = None if data is None else load_table(data)
+    with stages_bar(console) as status:
+        model, result = assess_run(run, status, quiet_engine(config), held_out)
+    save(check_figure(model, result, fresh_data(model, config)), run / "check.png")
+    if as_json:
+        answer = {"verdict": str(result.verdict.standing), "lines": result.verdict.lines}
+        print(json.dumps(answer | {"evidence": json_safe(asdict(result.evidence))}, ensure_ascii=False))
+    else:
+        print("\n".join(result.verdict.lines))
+    if held_out is None and isinstance(model.data, Table):
+        console.print("judged on the rows it was trained on; give others with --data")
+    console.print(f"picture: {run / 'check.png'}")
 
 
 @app.command(epilog="Example: burnin reproduce rings --quick --json rings.json")
@@ -233,6 +272,14 @@ def use_threads(config: Config) -> None:
         torch.set_num_threads(config.run.threads)
 
 
+def quiet_engine(config: Config) -> Engine:
+    """How chains are computed when a model is judged: on all cores."""
+    from burnin.assemble import build_engine
+    from burnin.runs import available_cores
+
+    return build_engine(config, threads=available_cores())
+
+
 def finish(console: Console, folder: Path, outcome: Outcome) -> None:
     """Ends the program when training was interrupted."""
     if outcome is Outcome.INTERRUPTED:
@@ -242,17 +289,15 @@ def finish(console: Console, folder: Path, outcome: Outcome) -> None:
 
 def write_run_report(console: Console, folder: Path) -> tuple[list[str], dict[str, str]]:
     """Judges a run and writes its report; returns the verdict's lines and the numbers."""
-    from burnin.assemble import build_engine
     from burnin.config import dump_config
     from burnin.report.summary import build_page, write_report
-    from burnin.runs import assess_run, available_cores, fresh_data
+    from burnin.runs import assess_run, fresh_data
     from burnin.training import read_metrics
 
     config = read_run_config(folder)
     use_threads(config)
-    engine = build_engine(config, threads=available_cores())
     with stages_bar(console) as status:
-        model, result = assess_run(folder, status, engine)
+        model, result = assess_run(folder, status, quiet_engine(config))
     page = build_page(
         model,
         result,

@@ -153,6 +153,7 @@ class StudySettings(_Section):
     data_chains: Count = 1000
     data_steps: Count = 10_000
     grid_points: Annotated[int, Field(ge=2)] = 321
+    cooling_steps: Annotated[int, Field(ge=10)] = 1000
 
 
 class Expectation(_Section):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from burnin.assemble import build_trainer, load_model
 from burnin.config import Config, dump_config, read_run_config
-from burnin.core import InputError, Outcome
+from burnin.core import Density, InputError, Outcome
 from burnin.evaluation.assess import Assessment, Effort, Report, Units, assess
 from burnin.evaluation.model import Model
 from burnin.rng import Streams
@@ -71,10 +72,23 @@ def effort_of(config: Config) -> Effort:
     return Effort(**config.study.model_dump())
 
 
-def assess_run(path: Path, report: Report, engine: Engine | None = None) -> tuple[Model, Assessment]:
-    """Loads the model of a run's folder and judges it, with streams of the run's own seed."""
+def assess_run(
+    path: Path, report: Report, engine: Engine | None = None, data: Density | None = None
+) -> tuple[Model, Assessment]:
+    """Loads the model of a run's folder and judges it, with streams of the run's own seed.
+
+    Arguments:
+        path: the run's folder.
+        report: told what goes on.
+        engine: how chains are computed.
+        data: what to judge it on; what it was trained on by default.
+    """
     config = read_run_config(path)
     model, effort, streams = load_model(path, engine), effort_of(config), Streams(config.run.seed)
+    if data is not None:
+        if data.dim != model.data.dim:
+            raise InputError(f"the data has {data.dim} columns; the model was trained on {model.data.dim}")
+        model = replace(model, data=data)
     units = Units.fit(model, effort, streams, report)
     return model, assess(model, effort, units, streams, report)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from burnin.data import GaussianMixture, Rings, eight_gaussians, make_density
 from burnin.energies import FromLogProb
 from burnin.evaluation.assess import Assessment, Effort, Units, assess, plane_of
 from burnin.evaluation.model import Chain, Model
+from burnin.evaluation.verdict import Standing
 from burnin.rng import Streams
 from burnin.samplers import Annealed, Knots, Langevin
 from burnin.starts import FromNoise
@@ -27,6 +29,7 @@ EFFORT = Effort(
     data_chains=150,
     data_steps=150,
     grid_points=61,
+    cooling_steps=300,
 )
 
 
@@ -94,7 +97,7 @@ def test_a_wrong_energy_does_not_fit_though_chains_from_data_look_right() -> Non
     model = model_of(density, Known(density, tilt=1.0))
     result = judged(model)
     assert result.verdict.fits is False
-    assert "NO" in result.verdict.lines[2]
+    assert "NO" in result.verdict.lines[4]
     log_truth, log_model = result.log_truth, result.log_model
     assert log_truth is not None
     assert log_model is not None
@@ -119,9 +122,55 @@ def test_an_energy_that_samples_leave_is_no_density() -> None:
     assert result.data_run > 5
 
 
+PATIENT = replace(EFFORT, long_steps=600, data_steps=600)
+
+
+def test_the_truth_is_called_a_density_and_a_generator() -> None:
+    density = wide_mixture()
+    result = judged(model_of(density, Known(density)), PATIENT)
+    assert result.verdict.standing is Standing.BOTH
+    assert result.evidence.log_likelihood is not None
+    # -E/T is the true log-density: its mean over 20,000 draws, the normaliser 0 up to the grid's cells.
+    fresh = density.sample(20_000, Streams(9)["fresh"])
+    wanted = density.log_prob(fresh)
+    assert abs(result.evidence.log_likelihood - wanted.mean().item()) < 6 * wanted.std().item() / 20_000**0.5
+
+
+def test_a_sampler_whose_samples_leave_is_called_a_generator_only() -> None:
+    """Noise that is the data, and an energy that holds nothing there: no step spoils the short chains."""
+    density = GaussianMixture(((0.0, 0.0),), sd=1.0, weights=(1.0,))
+
+    class Trough(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return -0.05 * x.square().sum(1) + 1e-4 * x.square().sum(1).square()
+
+    model = model_of(density, Trough())
+    still = Chain(Langevin(1e-3, T), 1)
+    moving = Langevin(0.2, T)
+    model = replace(model, noise=FromNoise(), plain=Chain(moving, 1), annealed=still, trained_from_noise=True)
+    result = judged(model, replace(PATIENT, long_steps=3000))
+    assert result.verdict.standing is Standing.GENERATOR
+
+
+def test_a_density_that_noise_does_not_reach_is_one_near_the_data_only() -> None:
+    density = GaussianMixture(((0.0, 0.0),), sd=0.5, weights=(1.0,))
+    model = model_of(density, Known(density), num_steps=10)
+    plain = Chain(Langevin(0.02, T), 10)
+    model = replace(model, noise=FromNoise(scale=0.1, shift=(6.0, 0.0)), plain=plain, annealed=plain)
+    assert judged(model, PATIENT).verdict.standing is Standing.NEAR_DATA
+
+
+def test_chains_that_hardly_move_decide_nothing() -> None:
+    density = GaussianMixture(((0.0, 0.0),), sd=0.5, weights=(1.0,))
+    model = model_of(density, Known(density), num_steps=10)
+    frozen = Chain(Langevin(1e-9, T), 10)
+    model = replace(model, noise=FromNoise(scale=0.5), plain=frozen, annealed=frozen)
+    assert judged(model, replace(EFFORT, data_steps=30)).verdict.standing is Standing.UNDECIDED
+
+
 def test_the_same_seed_gives_the_same_judgement() -> None:
     density = wide_mixture()
-    small = Effort(50, 5, 40, 20, 40, 20, 21)
+    small = Effort(50, 5, 40, 20, 40, 20, 21, 20)
     first, second = (judged(model_of(density, Known(density), num_steps=20), small) for _ in range(2))
     assert first.verdict == second.verdict
     assert first.plain == second.plain
@@ -130,7 +179,7 @@ def test_the_same_seed_gives_the_same_judgement() -> None:
 
 def test_long_chains_go_on_from_the_short_ones() -> None:
     density = wide_mixture()
-    effort = Effort(60, 5, 25, 30, 20, 10, 21)
+    effort = Effort(60, 5, 25, 30, 20, 10, 21, 20)
     result = judged(model_of(density, Known(density), num_steps=40), effort)
     assert len(result.samples.position) == 60
     assert result.long_sampled.result.state.iteration == 40 + 30
@@ -140,7 +189,7 @@ def test_long_chains_go_on_from_the_short_ones() -> None:
 
 def test_progress_is_told_to_the_end_of_every_stage() -> None:
     density = wide_mixture()
-    effort = Effort(50, 5, 40, 20, 40, 20, 21)
+    effort = Effort(50, 5, 40, 20, 40, 20, 21, 20)
     told: dict[str, list[tuple[int, int]]] = defaultdict(list)
 
     def report(what: str, done: int, total: int) -> None:
@@ -148,7 +197,7 @@ def test_progress_is_told_to_the_end_of_every_stage() -> None:
 
     model, streams = model_of(density, Known(density), num_steps=20), Streams(0)
     assess(model, effort, Units.fit(model, effort, streams, report), streams, report)
-    assert len(told) == 6
+    assert len(told) == 8
     for what, pairs in told.items():
         assert pairs[-1][0] == pairs[-1][1], what
 
@@ -157,10 +206,10 @@ def test_without_a_known_density_the_fit_is_unknown() -> None:
     moons = make_density("moons")
     known = Known(wide_mixture())
     model = model_of(wide_mixture(), known, num_steps=10)
-    result = judged(Model(**{**vars(model), "data": moons}), Effort(50, 5, 40, 10, 40, 10, 21))
+    result = judged(Model(**{**vars(model), "data": moons}), Effort(50, 5, 40, 10, 40, 10, 21, 20))
     assert result.density_kl is None
     assert result.verdict.fits is None
-    assert "unknown" in result.verdict.lines[2]
+    assert "unknown" in result.verdict.lines[4]
 
 
 def test_the_plane_of_each_kind_of_data() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import io
 import re
 import subprocess
@@ -21,13 +22,14 @@ from burnin.evaluation.assess import Assessment, Effort, Units, assess
 from burnin.evaluation.grid import PlaneGrid
 from burnin.evaluation.model import Chain, Model
 from burnin.report import Page, Picture, figures
+from burnin.report.check import check_figure
 from burnin.report.summary import build_page, overview_figure, write_report
 from burnin.rng import Streams
 from burnin.samplers import Langevin
 from burnin.starts import FromNoise
 
 EVIL = '<script>alert("x")</script>'
-EFFORT = Effort(60, 5, 40, 20, 40, 20, 21)
+EFFORT = Effort(60, 5, 40, 20, 40, 20, 21, 20)
 METRICS = [
     {"step": i, "loss": 0.1, "d/noise": 0.1 * (-1) ** i, "r/noise": 1.0 + i, "seconds": 0.1}
     for i in range(1, 60)
@@ -110,9 +112,9 @@ def test_the_report_of_a_run_escapes_its_title_config_and_columns(tmp_path: Path
     assert "<script" not in text.lower()
     assert text.count("&lt;script&gt;") >= 4
     for line in result.verdict.lines:
-        assert line.split("(")[0].strip() in text
+        assert html.escape(line.split("(")[0].strip(), quote=True).replace("&#x27;", "&#39;") in text
     pngs = [base64.b64decode(match) for match in re.findall(r"data:image/png;base64,([A-Za-z0-9+/=]+)", text)]
-    assert len(pngs) == 2
+    assert len(pngs) == 3
     for png in pngs:
         assert_drawn(png)
     assert_drawn((tmp_path / "report.png").read_bytes())
@@ -136,6 +138,15 @@ def test_overviews_of_every_kind_of_data_are_drawn(kind: str) -> None:
     assert_drawn(png_of(figure))
 
 
+@pytest.mark.parametrize(("data", "dim"), [(table(1), 1), (table(4), 4)])
+def test_what_the_verdict_rests_on_is_drawn(data: Table, dim: int) -> None:
+    model, result = judged(data, dim)
+    figure = check_figure(model, result, data.values)
+    assert len(figure.axes) == 7
+    assert all(axes.get_title() for axes in figure.axes)
+    assert_drawn(png_of(figure))
+
+
 def test_the_numbers_of_rings_are_listed() -> None:
     model, result = judged(Rings.paper(), 10)
     page = build_page(model, result, torch.zeros(5, 10), METRICS, "", "rings")
@@ -148,7 +159,7 @@ def test_the_numbers_of_rings_are_listed() -> None:
 
 def test_a_run_without_updates_has_no_training_picture() -> None:
     model, result = judged(table(2), 2)
-    assert len(build_page(model, result, table(2).values, [], "", "new").pictures) == 1
+    assert len(build_page(model, result, table(2).values, [], "", "new").pictures) == 2
 
 
 def test_training_curves_leave_events_out() -> None:

@@ -4,13 +4,15 @@ from burnin.evaluation.distance import DistanceScale, energy_distance
 from burnin.evaluation.grid import PlaneGrid, band_kl, band_masses, grid_kl
 from burnin.evaluation.model import Model
 from burnin.evaluation.rings import count_rings, ring_bands
-from burnin.evaluation.verdict import Evidence, Verdict, judge
+from burnin.evaluation.verdict import Evidence, Seen, Standing, Verdict, judge
 
 __all__ = [
     "DistanceScale",
     "Evidence",
     "Model",
     "PlaneGrid",
+    "Seen",
+    "Standing",
     "Verdict",
     "band_kl",
     "band_masses",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,12 +11,14 @@ from torch import Tensor
 
 from burnin.core import Density, evaluate
 from burnin.data import Rings
+from burnin.diagnostics import mixing, rank_correlation
 from burnin.evaluation import chains
+from burnin.evaluation.adjusted import adjusted_from_data, cooled_from_afar
 from burnin.evaluation.chains import Sampled
-from burnin.evaluation.distance import DistanceScale
+from burnin.evaluation.distance import DistanceScale, energy_distance
 from burnin.evaluation.grid import PlaneGrid, grid_kl
 from burnin.evaluation.model import Chain, Model
-from burnin.evaluation.verdict import Evidence, Verdict, judge
+from burnin.evaluation.verdict import Evidence, Seen, Verdict, judge
 from burnin.rng import Streams
 from burnin.starts import FromNoise
 
@@ -35,6 +38,7 @@ class Effort:
     data_chains: int
     data_steps: int
     grid_points: int
+    cooling_steps: int = 1000
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,18 @@ class Units:
                 )
         return cls(*(fitted[size] for size in sizes))
 
+    def apart(self, long: Tensor, data: Tensor) -> float:
+        """The distance between long chains and chains from data, in units of what chance gives two such sets.
+
+        Both units are percentiles of distances to a reference of `many`'s size; they scale as the sum of
+        the inverse sizes.
+        """
+        if not bool(torch.isfinite(long).all() and torch.isfinite(data).all()):
+            return math.inf
+        reference = len(self.long.reference)
+        unit = self.long.unit * (1 / len(long) + 1 / len(data)) / (1 / len(long) + 1 / reference)
+        return energy_distance(long, data) / unit
+
 
 @dataclass(frozen=True)
 class Assessment:
@@ -84,7 +100,10 @@ class Assessment:
         log_truth, log_model: log-densities on it.
         data_energy: mean energy of fresh data.
         long_sampled, data_sampled: the long chains themselves.
-        verdict: the three answers.
+        stayed, anywhere: adjusted chains from data, and the population cooled from afar.
+        energies: energies of fresh data and of each kind of chains at their ends, for a picture.
+        evidence: all that the verdict rests on.
+        verdict: the sentence and the answers.
     """
 
     samples: Sampled
@@ -99,6 +118,10 @@ class Assessment:
     data_energy: float
     long_sampled: Sampled
     data_sampled: Sampled
+    stayed: Sampled
+    anywhere: Sampled
+    energies: dict[str, Tensor]
+    evidence: Evidence
     verdict: Verdict
 
     def sample_distance(self, model: Model) -> float:
@@ -156,8 +179,43 @@ def assess(model: Model, effort: Effort, units: Units, streams: Streams, report:
         log_model = grid.log_density(model.energy, model.temperature)
     long_run, data_run = units.long.distance(long.position), units.data.distance(data.position)
     kl = grid_kl(log_truth, log_model) if log_truth is not None and log_model is not None else None
+    stayed = adjusted_from_data(
+        model,
+        effort.data_chains,
+        max(1, effort.data_steps // 2),
+        streams["adjusted"],
+        progress=lambda done, *_: report("adjusted chains from data", done, max(1, effort.data_steps // 2)),
+    )
+    anywhere = cooled_from_afar(
+        model,
+        fresh,
+        effort.long_chains,
+        effort.cooling_steps,
+        streams["anywhere"],
+        progress=lambda done, *_: report("chains cooled from afar", done, effort.cooling_steps),
+    )
     with torch.no_grad():
-        data_energy = evaluate(model.energy, fresh).mean().item()
+        of_data = evaluate(model.energy, fresh)
+    along = _energies_along(model, stayed)
+    found = mixing(along)
+    ends = {"data": of_data, "short chains": own.energy, "long chains": long.energy}
+    ends |= {"adjusted, from data": stayed.energy, "cooled from afar": anywhere.energy}
+    evidence = Evidence(
+        short=Seen(own_distance, energy_gap(own.energy, of_data)),
+        long=Seen(long_run, energy_gap(long.energy, of_data)),
+        stayed=Seen(units.data.distance(stayed.position), energy_gap(stayed.energy, of_data)),
+        anywhere=Seen(units.long.distance(anywhere.position), energy_gap(anywhere.energy, of_data)),
+        apart=units.apart(long.position, data.position),
+        drift=_drift(long, of_data),
+        acceptance=stayed.result.acceptance,
+        memory=rank_correlation(along[0], along[-1]) if len(along) > 1 else 1.0,
+        ess=found.ess,
+        rhat=found.rhat,
+        density_kl=kl,
+        log_likelihood=None if grid is None else grid.log_likelihood(model.energy, model.temperature, fresh),
+        long_steps=effort.long_steps,
+        stayed_steps=max(1, effort.data_steps // 2),
+    )
     return Assessment(
         samples=own,
         plain=other if model.trained_from_noise else own_distance,
@@ -168,11 +226,51 @@ def assess(model: Model, effort: Effort, units: Units, streams: Streams, report:
         grid=grid,
         log_truth=log_truth,
         log_model=log_model,
-        data_energy=data_energy,
+        data_energy=of_data.mean().item(),
         long_sampled=long,
         data_sampled=data,
-        verdict=judge(Evidence(own_distance, long_run, data_run, kl, effort.long_steps)),
+        stayed=stayed,
+        anywhere=anywhere,
+        energies=ends,
+        evidence=evidence,
+        verdict=judge(evidence),
     )
+
+
+def energy_gap(chains: Tensor, data: Tensor) -> float:
+    """Largest difference of the two distribution functions, less what chance gives 19 times in 20.
+
+    The Kolmogorov-Smirnov statistic; its 95th percentile for equal laws is 1.358·sqrt(1/n + 1/m). Energies
+    that are not finite count as infinitely far.
+
+    Example:
+        >>> import torch
+        >>> energy_gap(torch.zeros(1000), torch.ones(1000)) > 0.9
+        True
+    """
+    if not bool(torch.isfinite(chains).all()):
+        return 1.0
+    both, order = torch.cat([chains, data]).sort()
+    from_chains = (order < len(chains)).double()
+    ahead = from_chains.cumsum(0) / len(chains) - (1 - from_chains).cumsum(0) / len(data)
+    last_of_its_value = torch.cat([both[1:] != both[:-1], torch.ones(1, dtype=torch.bool)])
+    statistic = ahead[last_of_its_value].abs().max().item()
+    return statistic - 1.358 * math.sqrt(1 / len(chains) + 1 / len(data))
+
+
+def _energies_along(model: Model, sampled: Sampled) -> Tensor:
+    kept = sampled.result.kept
+    assert kept is not None
+    with torch.no_grad():
+        return torch.stack([evaluate(model.energy, positions) for positions in kept])
+
+
+def _drift(long: Sampled, of_data: Tensor) -> float:
+    """Mean energy in the last quarter of the long run less that of the quarter before, in data's spreads."""
+    trace = torch.tensor(long.result.trace.energy, dtype=torch.float64)
+    quarter = max(1, len(trace) // 4)
+    moved = trace[-quarter:].mean() - trace[-2 * quarter : -quarter or None].mean()
+    return (moved / of_data.double().std().clamp(min=1e-30)).item()
 
 
 def plane_of(density: Density, data: Tensor, points: int) -> PlaneGrid | None:

@@ -29,6 +29,11 @@ class Sampled:
         """Where they are, (n, dim)."""
         return self.result.state.position
 
+    @property
+    def energy(self) -> Tensor:
+        """Their energies there, (n,)."""
+        return self.result.state.energy
+
 
 def from_noise(
     model: Model,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -47,6 +48,16 @@ class PlaneGrid:
         with torch.no_grad():
             values = [evaluate(energy, part) for part in torch.split(self.positions(), chunk)]
         return (-torch.cat(values).double() / temperature).log_softmax(0)
+
+    def log_likelihood(self, energy: Energy, temperature: float, data: Tensor) -> float | None:
+        """Mean log-density of data, -E/T - log Z, with log Z by the grid; None beyond two dimensions."""
+        if self.dim != 2:
+            return None
+        with torch.no_grad():
+            on_grid = evaluate(energy, self.positions()).double() / -temperature
+            of_data = evaluate(energy, data).double() / -temperature
+        cell = (2 * self.half_width / (self.points - 1)) ** 2
+        return (of_data.mean() - on_grid.logsumexp(0) - math.log(cell)).item()
 
     def log_truth(self, density: KnownDensity) -> Tensor:
         """The log-density of the truth on the grid, normalised over the grid's points."""

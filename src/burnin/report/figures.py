@@ -64,9 +64,9 @@ Frame = tuple[tuple[float, float], tuple[float, float]]
 
 
 def frame_around(data: Tensor, margin: float = 0.15) -> Frame:
-    """The range of the first two coordinates, each with a margin."""
+    """The range of the first two coordinates, each with a margin; of some width for a constant one too."""
     low, high = data[:, :2].min(0).values, data[:, :2].max(0).values
-    room = margin * (high - low)
+    room = (margin * (high - low)).clamp(min=1e-3)
     (left, bottom), (right, top) = (low - room).tolist(), (high + room).tolist()
     return (left, right), (bottom, top)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,10 @@ from burnin.core import evaluate
 from burnin.data import Rings
 from burnin.evaluation import count_rings
 from burnin.evaluation.assess import Assessment
-from burnin.evaluation.chains import Sampled
 from burnin.evaluation.model import Model
 from burnin.report import figures
+from burnin.report.check import check_figure, energy_traces
 from burnin.report.page import Page, Picture
-from burnin.samplers import Trace
 
 SHOWN = 4000
 
@@ -51,12 +49,7 @@ def overview_figure(model: Model, result: Assessment, data: torch.Tensor) -> Fig
             first.set_title("data, first two coordinates")
         _draw_energies(second, model, result, data)
     third.set_title(f"samples from noise, {result.sample_distance(model):.3g} × chance")
-    t = model.temperature
-    traces = {
-        "from noise": _scaled(_joined(result.samples, result.long_sampled), t),
-        "from data": _scaled(result.data_sampled.result.trace, t),
-    }
-    figures.draw_energy_traces(fourth, traces, result.data_energy / t)
+    figures.draw_energy_traces(fourth, energy_traces(model, result), result.data_energy / model.temperature)
     fourth.set_title("energy along chains")
     for axes in (first, second, third, fourth):
         axes.title.set_fontsize(10)
@@ -80,6 +73,15 @@ def build_page(
             overview_figure(model, result, data),
         )
     ]
+    pictures.append(
+        Picture(
+            "What the verdict rests on",
+            "Chains that follow the model's law stay where the data is and have the data's energies, "
+            "wherever they started: short and long from noise, Metropolis-adjusted from data, cooled from "
+            "afar.",
+            check_figure(model, result, data),
+        )
+    )
     if any("loss" in row for row in metrics):
         pictures.append(
             Picture(
@@ -137,18 +139,3 @@ def _draw_energies(axes: Any, model: Model, result: Assessment, data: torch.Tens
         of_samples = evaluate(model.energy, result.samples.position) / model.temperature
     figures.draw_histogram(axes, {"data": of_data, "samples": of_samples})
     axes.set_title("energies / T")
-
-
-def _joined(first: Sampled, later: Sampled) -> Trace:
-    a, b = first.result.trace, later.result.trace
-    return Trace(
-        a.iteration + b.iteration,
-        a.energy + b.energy,
-        a.gradient_norm + b.gradient_norm,
-        a.acceptance + b.acceptance,
-        a.step_size + b.step_size,
-    )
-
-
-def _scaled(trace: Trace, temperature: float) -> Trace:
-    return replace(trace, energy=[value / temperature for value in trace.energy])

@@ -6,10 +6,10 @@ A row that is done is not made again, and one that was cut off goes on from its 
 from __future__ import annotations
 
 import json
-import math
 import multiprocessing
 import os
 import shlex
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -28,7 +28,7 @@ from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
 from burnin.provenance import provenance
 from burnin.runs import assess_run, available_cores, train_in
-from burnin.studies.table import Check, Rows, check_expectations, markdown_table, write_json
+from burnin.studies.table import Check, Rows, check_expectations, json_safe, markdown_table, write_json
 
 Status = Callable[[str, str, int, int], None]
 """Called with a row's name, what it does, how much is done and how much there is."""
@@ -112,12 +112,13 @@ def _make_rows(
     queue = sorted(configs.items(), key=lambda item: item[1].scheme.name != "hybrid")
     threads = max(1, available_cores() // jobs)
     context = multiprocessing.get_context("spawn")
-    with context.Manager() as manager, ProcessPoolExecutor(jobs, mp_context=context) as pool:
+    workers = ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=_end_with_parent, initargs=(os.getpid(),)
+    )
+    with context.Manager() as manager, workers as pool:
         board: Board = manager.dict()
         pending: set[Future[None]] = {
-            pool.submit(
-                _make_row, study.measure, out, name, config, origins[name], board, os.getpid(), threads
-            )
+            pool.submit(_make_row, study.measure, out, name, config, origins[name], board, threads)
             for name, config in queue
         }
         while pending:
@@ -128,6 +129,17 @@ def _make_rows(
                 future.result()
 
 
+def _end_with_parent(parent: int) -> None:
+    """Ends this process soon after the study was killed: it must not go on, or wait, for nobody."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _make_row(
     measure: Callable[[Model, Assessment], dict[str, Any]],
     out: Path,
@@ -135,7 +147,6 @@ def _make_row(
     config: Config,
     origin: dict[str, Any],
     board: Board,
-    parent: int,
     threads: int,
 ) -> None:
     torch.set_num_threads(max(1, config.run.threads))
@@ -144,8 +155,6 @@ def _make_row(
     engine = build_engine(config, threads=threads)
 
     def report(what: str, done: int, total: int) -> None:
-        if os.getppid() != parent:
-            raise KeyboardInterrupt  # the study was killed: do not go on for nobody
         board[name] = (what, done, total)
 
     report("training", 0, config.run.updates)
@@ -167,7 +176,7 @@ def _make_row(
         ended = str(error)
     trained = time.perf_counter() - started
     model, result = assess_run(folder, report, engine)
-    metrics = {key: _finite(value) for key, value in measure(model, result).items()}
+    metrics = json_safe(measure(model, result))
     metrics |= {
         "ended": ended,
         "chains": engine.path,
@@ -189,10 +198,6 @@ def _make_row(
             "config": _essence(config),
         },
     )
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _refuse_other_settings(path: Path, config: Config) -> None:

@@ -86,6 +86,20 @@ def format_value(value: Any) -> str:
     return str(value)
 
 
+def json_safe(value: Any) -> Any:
+    """The value with numbers that are not finite, for which JSON has no word, as None.
+
+    Example:
+        >>> json_safe({"a": [1.0, float("inf")]})
+        {'a': [1.0, None]}
+    """
+    if isinstance(value, dict):
+        return {key: json_safe(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_safe(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def write_json(path: Path, content: Any) -> None:
     """Writes JSON under a temporary name and renames it."""
     path.parent.mkdir(parents=True, exist_ok=True)

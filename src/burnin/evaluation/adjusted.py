@@ -1,0 +1,100 @@
+"""Metropolis-adjusted chains of a trained model, whose law is exactly its own (hybrid, section 4.2.5)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from burnin.evaluation.chains import Sampled
+from burnin.evaluation.model import Chain, Model
+from burnin.samplers import MALA, Annealed, Knots, Langevin, Schedule, TargetAcceptance, run
+from burnin.samplers.run import Progress
+from burnin.starts import FromNoise
+
+KEPT = 100
+"""Positions kept along each adjusted chain, for its diagnostics."""
+HOTTEST = 8.0
+WIDER = 1.5
+TRACE_POINTS = 200
+
+
+def adjusted_from_data(
+    model: Model, n: int, num_steps: int, generator: torch.Generator, *, progress: Progress | None = None
+) -> Sampled:
+    """n chains from data whose step is adapted to an acceptance of 0.67 in the first third, then frozen.
+
+    The result keeps `KEPT` positions of the other two thirds.
+    """
+    warm = max(1, num_steps // 3)
+    rest = max(1, num_steps - warm)
+    sampler = MALA(last_step(model), model.temperature, TargetAcceptance.hybrid_paper(until=warm))
+    state = sampler.init(model.energy, model.data.sample(n, generator), scale=model.scale)
+    first = run(
+        sampler,
+        model.energy,
+        state,
+        num_steps=warm,
+        generator=generator,
+        progress=progress,
+        engine=model.engine,
+    )
+    result = run(
+        sampler,
+        model.energy,
+        first.state,
+        num_steps=rest,
+        generator=generator,
+        keep_every=max(1, rest // KEPT),
+        trace_points=TRACE_POINTS,
+        progress=None if progress is None else lambda done, *more: progress(warm + done, *more),
+        engine=model.engine,
+    )
+    return Sampled(Chain(sampler, num_steps), result)
+
+
+def cooled_from_afar(
+    model: Model,
+    data: Tensor,
+    n: int,
+    num_steps: int,
+    generator: torch.Generator,
+    *,
+    progress: Progress | None = None,
+) -> Sampled:
+    """A population that may end wherever the density has mass, masses of its modes included.
+
+    n chains from Gaussian noise half again as wide as the data, at 8 T for a fifth of the steps, cooled to T
+    until four fifths, with Metropolis adjustment and resampling by the annealing weights (`Annealed`).
+    """
+    matched = FromNoise.matched(data)
+    spread = matched.scale if isinstance(matched.scale, tuple) else (matched.scale,)
+    noise = FromNoise("gaussian", tuple(WIDER * value for value in spread), matched.shift)
+    heat = Knots(((num_steps // 5, HOTTEST), (4 * num_steps // 5, 1.0)))
+    inner = MALA(last_step(model), model.temperature, TargetAcceptance.hybrid_paper(until=num_steps))
+    sampler = Annealed(inner, heat, 0.5)
+    start = noise.sample((n, model.data.dim), generator)
+    state = sampler.init(model.energy, start, scale=model.scale)
+    result = run(
+        sampler,
+        model.energy,
+        state,
+        num_steps=num_steps,
+        generator=generator,
+        trace_points=TRACE_POINTS,
+        progress=progress,
+        engine=model.engine,
+    )
+    return Sampled(Chain(sampler, num_steps), result)
+
+
+def last_step(model: Model) -> float:
+    """The step that the model's plain chain ends with: where the adaptation begins."""
+    chain = model.plain
+    inner = chain.sampler.inner if isinstance(chain.sampler, Annealed) else chain.sampler
+    size = getattr(inner, "step_size", None)
+    if isinstance(size, int | float):
+        return float(size)
+    if isinstance(inner, Langevin) and isinstance(size, Schedule):
+        return size.at(chain.num_steps)
+    start = model.noise.sample((64, model.data.dim), torch.Generator().manual_seed(0))
+    return float(chain.sampler.init(model.energy, start, scale=model.scale).step_size)
