@@ -11,11 +11,12 @@ import torch
 from burnin.assemble import build_trainer, load_model
 from burnin.config import Config, dump_config, read_run_config
 from burnin.core import InputError, Outcome
+from burnin.diagnostics import ChainNoise, Diagnosis, diagnose
 from burnin.evaluation.assess import Assessment, Effort, Report, Units, assess
 from burnin.evaluation.model import Model
 from burnin.rng import Streams
 from burnin.samplers import Engine
-from burnin.training import RunFolder, load_checkpoint
+from burnin.training import RunFolder, Trainer, load_checkpoint, read_metrics
 from burnin.training.trainer import Metrics
 
 
@@ -77,6 +78,31 @@ def assess_run(path: Path, report: Report, engine: Engine | None = None) -> tupl
     model, effort, streams = load_model(path, engine), effort_of(config), Streams(config.run.seed)
     units = Units.fit(model, effort, streams, report)
     return model, assess(model, effort, units, streams, report)
+
+
+def diagnose_run(path: Path) -> Diagnosis:
+    """The diagnostics of a run's training, from its metrics and the noise of its chains."""
+    config = read_run_config(path)
+    trainer = build_trainer(config)
+    trainer.restore(load_checkpoint(path))
+    return diagnose(read_metrics(path / "metrics.jsonl"), chain_noise(trainer, config))
+
+
+def chain_noise(trainer: Trainer, config: Config) -> dict[str, ChainNoise]:
+    """What sets the noise of each arm's chains, as they are now: β and the scale of the steps count."""
+    scale = trainer.parts.scale
+    ones = torch.ones(trainer.parts.data.dim)
+    steps = trainer.step_factor * (ones if scale is None else scale.value())
+    dim = float((1 / steps).sum())
+    kinds = {"noise": config.noise_sampler().kind}
+    return {
+        arm.name: ChainNoise(
+            config.model.temperature / (1 - arm.beta_at(trainer.step)),
+            dim,
+            leapfrog=kinds.get(arm.name, config.sampler.kind) == "hmc",
+        )
+        for arm in trainer.parts.arms
+    }
 
 
 def fresh_data(model: Model, config: Config, n: int = 4000) -> torch.Tensor:
