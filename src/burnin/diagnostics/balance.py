@@ -27,19 +27,21 @@ class ChainNoise:
 
     Attributes:
         temperature: T of the chain.
-        dim: the number of dimensions. Where each dimension has its own step s·sᵢ, with sᵢ fitted to the
-            forces (⟨(∂E/∂xᵢ)²⟩ ∝ 1/sᵢ), it is Σ 1/sᵢ, and r* has the same meaning.
+        dim: the number of dimensions.
+        inverse_scale: the mean of 1/sᵢ where each dimension has its own step s·sᵢ, with sᵢ fitted to the
+            forces (⟨(∂E/∂xᵢ)²⟩ ∝ 1/sᵢ). Then r* = sqrt(2 T Σ(1/sᵢ) / s) has the same meaning.
         leapfrog: the chain is Hamiltonian; its step h drifts by h²/2·‖∇E‖, as Langevin with s = h²/2.
     """
 
     temperature: float
-    dim: float
+    dim: int
+    inverse_scale: float = 1.0
     leapfrog: bool = False
 
     def level(self, step_size: Values) -> Values:
         """r* for each step size."""
         s = step_size**2 / 2 if self.leapfrog else step_size
-        level: Values = np.sqrt(2 * self.temperature * self.dim / s)
+        level: Values = np.sqrt(2 * self.temperature * self.dim * self.inverse_scale / s)
         return level
 
 
@@ -52,7 +54,8 @@ class Balance:
         ratio_to_one: s·r / sqrt(2 s T), against the noise of a single dimension: r/ε in the convergent
             paper's form, 5 to 10 in its section A.
         level: r*, at which the ratio is 1, at the last update.
-        state: "balanced" where the ratio is between 1/10 and 10.
+        state: "balanced" where the ratio is between 1/10 and 10. In many dimensions a drift as long as the
+            noise of a single one is balanced too: the paper holds r against ε, not against ε·sqrt(dim).
     """
 
     ratio: float
@@ -73,9 +76,10 @@ def balance(r: Values, step_size: Values, noise: ChainNoise) -> Balance:
     """
     level = noise.level(step_size)
     ratio = float(np.median(r / level))
+    to_one = ratio * float(np.sqrt(noise.dim))
     state: State = "balanced"
-    if ratio < 1 / ORDER:
+    if ratio < 1 / ORDER and to_one < 1:
         state = "the noise dominates"
     elif ratio > ORDER:
         state = "the drift dominates"
-    return Balance(ratio, ratio * float(np.sqrt(noise.dim)), float(level[-1]), state)
+    return Balance(ratio, to_one, float(level[-1]), state)

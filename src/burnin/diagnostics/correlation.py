@@ -78,6 +78,17 @@ def chance_bounds(scaled: Values, correlations: Values, quantile: float) -> Valu
     return bounds
 
 
+def cross_bound(d: Values, r: Values, n: int, quantile: float) -> float:
+    """How far from 0 the cross-correlations of unrelated series may lie: `quantile` standard errors.
+
+        s² = (1/n) · max(1, 1 + 2 Σ_k ρ_k(d) ρ_k(r))
+
+    (Bartlett), from the auto-correlations `d` and `r` at lags 0, 1, … Where d is white, it is 1/sqrt(n)
+    however smooth r is.
+    """
+    return quantile * float(np.sqrt(max(1.0, 1 + 2 * float(d[1:] @ r[1:])) / n))
+
+
 def mean_error(x: Values, lags: int = LAGS) -> float:
     """The standard error of the mean of a correlated series.
 

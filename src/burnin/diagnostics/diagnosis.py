@@ -16,6 +16,7 @@ from burnin.diagnostics.correlation import (
     Values,
     auto_correlations,
     chance_bounds,
+    cross_bound,
     cross_correlations,
     standardised,
     unit_mean_square,
@@ -56,6 +57,7 @@ class Correlations:
         d_bounds: how far from 0 those of d at lags 1, 2, … may lie by chance (`chance_bounds`).
         r_bounds: likewise of r.
         cross: cross-correlation of d with r at lags -15 … 15; at negative lags d comes first.
+        cross_bound: how far from 0 it may lie by chance.
     """
 
     d: Values
@@ -63,6 +65,7 @@ class Correlations:
     d_bounds: Values
     r_bounds: Values
     cross: Values
+    cross_bound: float
 
 
 @dataclass(frozen=True)
@@ -186,13 +189,15 @@ def _diagnose_arm(series: ArmSeries, every: int, noise: ChainNoise | None) -> Ar
 
 def _correlate(d: Values, r: Values) -> Correlations:
     scaled_d, scaled_r, quantile = unit_mean_square(d), standardised(r), chance_quantile()
+    cross = cross_correlations(scaled_d, scaled_r)
     of_d, of_r = auto_correlations(scaled_d), auto_correlations(scaled_r)
     return Correlations(
         of_d,
         of_r,
         chance_bounds(scaled_d, of_d, quantile),
         chance_bounds(scaled_r, of_r, quantile),
-        cross_correlations(scaled_d, scaled_r),
+        cross,
+        cross_bound(of_d, of_r, len(d), chance_quantile(len(cross))),
     )
 
 
@@ -207,9 +212,10 @@ def _every(update: Values) -> int:
 
 
 def _median(values: Values | None) -> float | None:
-    if values is None or not np.isfinite(values[-WINDOW:]).any():
+    if values is None:
         return None
-    return float(np.nanmedian(np.abs(values[-WINDOW:])))
+    known = values[-WINDOW:][np.isfinite(values[-WINDOW:])]
+    return float(np.median(np.abs(known))) if len(known) else None
 
 
 def _arm_dict(arm: ArmDiagnosis) -> dict[str, Any]:
@@ -228,5 +234,8 @@ def _arm_dict(arm: ArmDiagnosis) -> dict[str, Any]:
         "snr": arm.snr,
         "correlations": None
         if correlations is None
-        else {name: values.tolist() for name, values in asdict(correlations).items()},
+        else {
+            name: values.tolist() if isinstance(values, np.ndarray) else values
+            for name, values in asdict(correlations).items()
+        },
     }

@@ -72,14 +72,16 @@ class Oscillation:
     quantile: float = 0.0
 
 
-def chance_quantile(lags: int = LAGS, level: float = LEVEL) -> float:
-    """The normal quantile of a two-sided test of `lags` auto-correlations, a mean and a share.
+def chance_quantile(tests: int = LAGS + 2, level: float = LEVEL) -> float:
+    """The normal quantile that `tests` numbers all stay within, but for a chance of `level` (Bonferroni).
+
+    By default these are fifteen auto-correlations, a mean and a share.
 
     Example:
         >>> round(chance_quantile(), 2)
         3.44
     """
-    return NormalDist().inv_cdf(1 - level / (2 * (lags + 2)))
+    return NormalDist().inv_cdf(1 - level / (2 * tests))
 
 
 def classify(d: Values) -> Oscillation:

@@ -93,7 +93,9 @@ def _balance(arm: ArmDiagnosis) -> str:
         return ""
     where = f"a step drifts {found.ratio:.2g} times as far as its noise throws it"
     if found.state == "balanced":
-        return f"Force and noise are balanced: {where}, within an order of magnitude."
+        return (
+            f"Force and noise are balanced: {where} ({found.ratio_to_one:.2g} times that of one dimension)."
+        )
     advice = (
         "the energy is too flat for this temperature, or step_size too small"
         if found.state == "the noise dominates"

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from burnin.diagnostics import MONITORS, ArmDiagnosis, ArmSeries, Diagnosis
+from burnin.diagnostics import MONITORS, ArmDiagnosis, ArmSeries, Correlations, Diagnosis
 from burnin.diagnostics.correlation import Values
 
 MONITOR_TITLES = {
@@ -34,9 +34,8 @@ def diagnosis_figure(diagnosis: Diagnosis, temperature: float) -> Figure:
         _draw_d(top_left, arm.series, temperature, color)
         _draw_r(top_right, arm, color)
         if arm.correlations is not None:
-            lags = np.arange(len(arm.correlations.cross)) - len(arm.correlations.cross) // 2
-            low_left.plot(lags, arm.correlations.cross, ".-", color=color, label=arm.series.name)
-            _draw_auto(low_right, arm, color)
+            _draw_cross(low_left, arm.series.name, arm.correlations, color)
+            _draw_auto(low_right, arm.series.name, arm.correlations, color)
     unit = (
         "lag in updates" if diagnosis.every == 1 else f"lag in logged lines, {diagnosis.every} updates each"
     )
@@ -46,7 +45,7 @@ def diagnosis_figure(diagnosis: Diagnosis, temperature: float) -> Figure:
     top_right.set(title="r: force along the chains; dotted: as long as the noise", xlabel="update")
     if all((arm.series.r > 0).all() for arm in diagnosis.arms):
         top_right.set_yscale("log")
-    low_left.set(title="cross-correlation of d and r; left of 0, d comes first", xlabel=unit)
+    low_left.set(title="cross-correlation of d and r; left of 0, d comes first; band: by chance", xlabel=unit)
     low_right.set(title="auto-correlation of d (dots) and r (rings); band: d by chance", xlabel=unit)
     for axes in (low_left, low_right):
         axes.axhline(0, color="0.5", linewidth=0.8)
@@ -116,12 +115,16 @@ def _draw_r(axes: Axes, arm: ArmDiagnosis, color: str) -> None:
         axes.plot(arm.series.update, arm.noise_level, color=color, linestyle=":", linewidth=1.2)
 
 
-def _draw_auto(axes: Axes, arm: ArmDiagnosis, color: str) -> None:
-    found = arm.correlations
-    assert found is not None
+def _draw_cross(axes: Axes, name: str, found: Correlations, color: str) -> None:
+    lags = np.arange(len(found.cross)) - len(found.cross) // 2
+    axes.axhspan(-found.cross_bound, found.cross_bound, color=color, alpha=0.12, linewidth=0)
+    axes.plot(lags, found.cross, ".-", color=color, label=name)
+
+
+def _draw_auto(axes: Axes, name: str, found: Correlations, color: str) -> None:
     lags = np.arange(len(found.d))
     axes.fill_between(lags[1:], -found.d_bounds, found.d_bounds, color=color, alpha=0.12, linewidth=0)
-    axes.plot(lags, found.d, ".-", color=color, label=arm.series.name)
+    axes.plot(lags, found.d, ".-", color=color, label=name)
     axes.plot(lags, found.r, "o--", color=color, markersize=4, markerfacecolor="white", linewidth=0.8)
 
 
