@@ -108,19 +108,20 @@ def test_the_error_of_a_mean_counts_correlation(phi: float) -> None:
     assert found == pytest.approx(inflation, rel=4 * np.sqrt(4 / 3 * (LAGS + 1) / n))
 
 
-def test_cross_correlations_of_unrelated_series_stay_within_their_bound() -> None:
-    """d white, r smooth: one standard error is 1/sqrt(n), and 68% of the values lie within it."""
-    n, repeats = 400, 400
-    values = np.array(
-        [
-            cross_correlations(
-                unit_mean_square(white(n, 2 * i)), standardised(auto_regressive(0.9, n, 2 * i + 1))
-            )[LAGS]
-            for i in range(repeats)
-        ]
-    )
-    rho = auto_correlations(standardised(auto_regressive(0.9, n, 1)))
-    one = cross_bound(np.eye(1, LAGS + 1)[0], rho, n, quantile=1.0)
-    assert one == pytest.approx(1 / np.sqrt(n))
-    within = float(np.mean(np.abs(values) < one))
-    assert abs(within - 0.683) < 4 * np.sqrt(0.683 * 0.317 / repeats)
+@pytest.mark.parametrize(("shift", "smoothness"), [(0.0, 0.0), (3.0, 0.0), (0.0, 0.8), (3.0, 0.8)])
+def test_cross_correlations_of_unrelated_series_stay_within_their_bound(
+    shift: float, smoothness: float
+) -> None:
+    """One standard error holds 68% of the values, however smooth r is, and wherever d lies."""
+    n, repeats, within = 1000, 400, 0
+    for i in range(repeats):
+        d = unit_mean_square(shift + auto_regressive(smoothness, n, 2 * i))
+        r = standardised(auto_regressive(0.8, n, 2 * i + 1))
+        within += abs(cross_correlations(d, r)[LAGS]) < cross_bound(d, r, quantile=1.0)
+    assert abs(within / repeats - 0.683) < 4 * np.sqrt(0.683 * 0.317 / repeats)
+
+
+def test_the_cross_bound_of_white_noise_is_one_over_root_n() -> None:
+    d, r = unit_mean_square(white(1000, 0)), standardised(white(1000, 1))
+    # The sum of fifteen products of correlations, each of size 1/n, is below 4·sqrt(15)/n.
+    assert cross_bound(d, r, quantile=2.0) == pytest.approx(2 / np.sqrt(1000), rel=8 * np.sqrt(15) / 1000)

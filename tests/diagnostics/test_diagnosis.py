@@ -138,6 +138,16 @@ def test_missing_and_non_finite_numbers_are_refused(value: float | None) -> None
         read_series(rows)
 
 
+def test_a_weighted_contrasts_d_is_not_taken_for_a_gradient() -> None:
+    rows = [{**row, "grad_scale/noise": 0.9} for row in lines(auto_regressive(-0.5, 300, 0) - 2)]
+    found = diagnose(rows)
+    assert found.arms[0].weighted
+    assert found.arms[0].oscillation.kind == "unknown"
+    said = " ".join(findings(found))
+    assert "β-weighted" in said
+    assert "expansion" not in said
+
+
 def test_monitors_that_begin_later_are_unknown_before() -> None:
     rows = lines(white(60, 0))
     for row in rows[40:]:

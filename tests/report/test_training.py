@@ -106,5 +106,5 @@ def test_the_monitors_are_drawn_where_there_are_any() -> None:
 def test_the_reports_section_has_figure_and_sentences() -> None:
     pictures = training_pictures(diagnose(rows(100, beta_from=0), NOISE), temperature=1.0)
     assert [picture.title for picture in pictures] == ["Training", "Spread of the losses", "β-weights"]
-    assert any("oscillation" in finding for finding in pictures[0].findings)
+    assert any("Oscillation unknown" in finding for finding in pictures[0].findings)
     assert len(training_pictures(diagnose(METRICS), temperature=1.0)) == 1

@@ -90,6 +90,12 @@ def test_a_kind_of_oscillation_is_news_when_two_looks_agree() -> None:
     assert "learning_rate" in said[7 * LOOK_EVERY]
 
 
+def test_the_oscillation_of_a_weighted_contrast_is_not_told() -> None:
+    watch = TrainingWatch()
+    for update, value in enumerate(auto_regressive(-0.5, 3 * LOOK_EVERY, 0), 1):
+        assert watch.look(update, {"d/noise": float(value), "grad_scale/noise": 0.9}) == []
+
+
 def test_its_state_goes_through_json() -> None:
     watch, copy = TrainingWatch(), TrainingWatch()
     d = white(1700, 3)

@@ -78,15 +78,16 @@ def chance_bounds(scaled: Values, correlations: Values, quantile: float) -> Valu
     return bounds
 
 
-def cross_bound(d: Values, r: Values, n: int, quantile: float) -> float:
-    """How far from 0 the cross-correlations of unrelated series may lie: `quantile` standard errors.
+def cross_bound(d: Values, r: Values, quantile: float) -> float:
+    """How far from 0 the cross-correlations of unrelated scaled series may lie: `quantile` standard errors.
 
-        s² = (1/n) · max(1, 1 + 2 Σ_k ρ_k(d) ρ_k(r))
+        s² = (var d / n) · max(1, 1 + 2 Σ_k ρ_k(d) ρ_k(r)),    k = 1 … 15
 
-    (Bartlett), from the auto-correlations `d` and `r` at lags 0, 1, … Where d is white, it is 1/sqrt(n)
-    however smooth r is.
+    (Bartlett), with the auto-correlations of the centred d, since a constant correlates with nothing. Where
+    d is white around 0, it is 1/n however smooth r is.
     """
-    return quantile * float(np.sqrt(max(1.0, 1 + 2 * float(d[1:] @ r[1:])) / n))
+    shared = auto_correlations(standardised(d))[1:] @ auto_correlations(r)[1:]
+    return quantile * float(d.std()) * float(np.sqrt(max(1.0, 1 + 2 * float(shared)) / len(d)))
 
 
 def mean_error(x: Values, lags: int = LAGS) -> float:

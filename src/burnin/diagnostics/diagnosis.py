@@ -26,6 +26,11 @@ from burnin.diagnostics.oscillation import Oscillation, chance_quantile, classif
 MONITORS = ("grad_scale", "effective", "largest", "positive", "gap")
 """What a β-weighted contrast logs (robust, section 3)."""
 
+WEIGHTED = (
+    "the contrast is β-weighted, so d, the difference of the unweighted means, is no gradient and need not "
+    "settle around 0"
+)
+
 
 @dataclass(frozen=True)
 class ArmSeries:
@@ -75,6 +80,9 @@ class ArmDiagnosis:
     Attributes:
         series: what was logged.
         num_window: how many of the last lines everything but `updates` and `collapses` is told from.
+        weighted: whether its contrast is β-weighted. d, the difference of the unweighted means, is then
+            no gradient and need not settle around 0, so neither the oscillation nor the kinds of updates
+            are told from it.
         correlations: None where fewer than three lines were logged.
         oscillation: its kind.
         updates: expansions and contractions over all lines.
@@ -88,6 +96,7 @@ class ArmDiagnosis:
 
     series: ArmSeries
     num_window: int
+    weighted: bool
     correlations: Correlations | None
     oscillation: Oscillation
     updates: Updates
@@ -160,7 +169,10 @@ def diagnose(
 
 def _diagnose_arm(series: ArmSeries, every: int, noise: ChainNoise | None) -> ArmDiagnosis:
     d, r = series.d[-WINDOW:], series.r[-WINDOW:]
-    if every == 1:
+    weighted = bool(np.isfinite(series.other.get("grad_scale", np.array([np.nan]))[-WINDOW:]).any())
+    if weighted:
+        oscillation = Oscillation("unknown", WEIGHTED, len(d))
+    elif every == 1:
         oscillation = classify(d)
     else:
         reason = (
@@ -175,6 +187,7 @@ def _diagnose_arm(series: ArmSeries, every: int, noise: ChainNoise | None) -> Ar
     return ArmDiagnosis(
         series=series,
         num_window=len(d),
+        weighted=weighted,
         correlations=_correlate(d, r) if len(d) > 2 else None,
         oscillation=oscillation,
         updates=count_updates(series.d),
@@ -197,7 +210,7 @@ def _correlate(d: Values, r: Values) -> Correlations:
         chance_bounds(scaled_d, of_d, quantile),
         chance_bounds(scaled_r, of_r, quantile),
         cross,
-        cross_bound(of_d, of_r, len(d), chance_quantile(len(cross))),
+        cross_bound(scaled_d, scaled_r, chance_quantile(len(cross))),
     )
 
 
@@ -223,6 +236,7 @@ def _arm_dict(arm: ArmDiagnosis) -> dict[str, Any]:
     return {
         "logged": len(arm.series.d),
         "window": arm.num_window,
+        "weighted": arm.weighted,
         "d": float(arm.series.d[-1]),
         "r": float(np.median(arm.series.r[-WINDOW:])),
         "oscillation": asdict(arm.oscillation),

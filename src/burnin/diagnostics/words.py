@@ -80,6 +80,8 @@ def _oscillation(arm: ArmDiagnosis) -> str:
 
 def _updates(arm: ArmDiagnosis) -> str:
     u = arm.updates
+    if arm.weighted:
+        return ""
     return (
         f"{u.expansions:,} expansion updates (d < 0: forces grow), {u.contractions:,} contraction updates "
         f"(d > 0: forces shrink); of the last {arm.num_window:,}, {arm.recent.expansion_share:.0%} and "

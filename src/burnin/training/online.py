@@ -28,12 +28,18 @@ class ArmWatch:
         self._recent: list[float] = []
         self._last = self._told = "none yet"
 
-    def look(self, update: int, d: float) -> list[str]:
-        """What is to be said after this update; mostly nothing."""
+    def look(self, update: int, d: float, *, weighted: bool) -> list[str]:
+        """What is to be said after this update; mostly nothing.
+
+        The d of a β-weighted contrast need not settle around 0, so its oscillation is not told.
+        """
         said = []
         found = self.collapse.add(update, d)
         if found is not None:
             said.append(collapse_warning(update, self.name, found))
+        if weighted:
+            self._recent.clear()
+            return said
         self._recent.append(d)
         if len(self._recent) >= LOOK_EVERY:
             seen = classify(np.array(self._recent))
@@ -83,7 +89,7 @@ class TrainingWatch:
                 arm = name.removeprefix("d/")
                 if arm not in self._arms:
                     self._arms[arm] = ArmWatch(arm)
-                said += self._arms[arm].look(update, value)
+                said += self._arms[arm].look(update, value, weighted=f"grad_scale/{arm}" in numbers)
         return said
 
     def state(self) -> dict[str, Any]:
