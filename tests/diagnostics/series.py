@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 
 from burnin.diagnostics.correlation import Values
@@ -26,3 +29,15 @@ def moving_average(coefficient: float, lag: int, n: int, seed: int) -> Values:
     e = white(n + lag, seed)
     x: Values = e[lag:] + coefficient * e[:-lag]
     return x
+
+
+def bartlett_error(rho: Callable[[int], float], k: int, n: int, reach: int = 200) -> float:
+    """The standard error of the auto-correlation at lag k of a linear process with correlations rho(j)."""
+    terms = (
+        rho(j) ** 2
+        + rho(j + k) * rho(j - k)
+        - 4 * rho(k) * rho(j) * rho(j - k)
+        + 2 * rho(j) ** 2 * rho(k) ** 2
+        for j in range(-reach, reach + 1)
+    )
+    return math.sqrt(sum(terms) / n)

@@ -15,7 +15,7 @@ from burnin.diagnostics.correlation import (
     standardised,
     unit_mean_square,
 )
-from tests.diagnostics.series import auto_regressive, moving_average, white
+from tests.diagnostics.series import auto_regressive, bartlett_error, moving_average, white
 
 
 def test_d_is_scaled_but_not_centred_and_r_is_standardised() -> None:
@@ -43,18 +43,12 @@ def test_a_moving_average_has_its_known_lags(lag: int) -> None:
     rho = theta / (1 + theta**2)
     found = auto_correlations(unit_mean_square(moving_average(theta, lag, n, seed=1)))
     assert found[0] == pytest.approx(1)
-    known = np.zeros(LAGS + 1)
-    known[lag] = rho
 
-    def at(k: int) -> float:
-        return float(known[abs(k)]) if 0 < abs(k) <= LAGS else float(k == 0)
+    def known(k: int) -> float:
+        return 1.0 if k == 0 else rho if abs(k) == lag else 0.0
 
     for k in range(1, LAGS + 1):
-        terms = (
-            at(j) ** 2 + at(j + k) * at(j - k) - 4 * at(k) * at(j) * at(j - k) + 2 * at(j) ** 2 * at(k) ** 2
-            for j in range(-3 * LAGS, 3 * LAGS + 1)
-        )
-        assert abs(found[k] - known[k]) < 4 * np.sqrt(sum(terms) / n), k
+        assert abs(found[k] - known(k)) < 4 * bartlett_error(known, k, n), k
 
 
 def test_cross_correlation_is_that_of_the_peer_and_its_sign_of_lag() -> None:

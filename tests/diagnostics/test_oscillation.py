@@ -76,6 +76,15 @@ def test_one_sided_series_are_named_by_what_is_one_sided() -> None:
     assert found.positive_share == pytest.approx(np.exp(-1), abs=4 * np.sqrt(0.37 * 0.63 / n))
 
 
+@pytest.mark.parametrize("mean", [0.05, -0.05])
+def test_a_trifle_off_0_is_symmetric_though_many_updates_tell_it(mean: float) -> None:
+    """A mean of a twentieth of the spread is ten standard errors away after 40,000 updates."""
+    found = classify(white(40_000, 0) + mean)
+    assert abs(found.mean) > found.quantile * found.mean_error
+    assert found.kind == "weak"
+    assert classify(white(40_000, 0) + 4 * mean).kind == "none yet"
+
+
 def test_a_transient_hides_the_rest_and_says_so() -> None:
     d = white(1000, 1)
     d[:10] *= 1000

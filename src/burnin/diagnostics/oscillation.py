@@ -25,6 +25,9 @@ LEVEL = 0.01
 FEWEST = 50
 """Fewer updates say nothing about fifteen lags."""
 
+SYMMETRIC = 0.1
+"""d is approximately symmetric around 0 while its mean is below this share of its root mean square."""
+
 UNSTEADY = 2.0
 """How much larger the bound at lag 1 may be than that of a steady d."""
 
@@ -88,7 +91,8 @@ def classify(d: Values) -> Oscillation:
     """Tells the oscillation of d, one value for each update without gaps.
 
     1. none yet: the mean of d, or its share of positive values, lies farther from 0, or from 1/2, than
-       its bound.
+       its bound, and not just by a trifle: the paper asks for approximate symmetry, so a mean within a
+       tenth of the root mean square, and the share of 1/2 ± 4% that goes with it, are none.
     2. strong: some ρ_k, k = 1 … 15, lies below minus its bound: the sign of d tends to be the opposite of
        its recent sign.
     3. none yet: some ρ_k lies above its bound: d wanders, the model is still moving.
@@ -136,12 +140,16 @@ def classify(d: Values) -> Oscillation:
             quantile=quantile,
         )
 
-    if abs(mean) > quantile * error:
-        size = f"{mean * largest:.3g}, by chance within ±{quantile * error * largest:.3g}"
+    rms = float(np.sqrt(np.mean(inside**2)))
+    limit = max(quantile * error, SYMMETRIC * rms)
+    if abs(mean) > limit:
+        size = f"{mean * largest:.3g}, beyond ±{limit * largest:.3g}"
         return told("none yet", f"the mean of d is {size}", lag)
-    if abs(share) > quantile * share_error:
-        size = f"{share + 0.5:.1%}, by chance 50% ± {quantile * share_error:.1%}"
-        return told("none yet", f"the share of positive d is {size}", lag)
+    limit = max(quantile * share_error, NormalDist().cdf(SYMMETRIC) - 0.5)
+    if abs(share) > limit:
+        return told(
+            "none yet", f"the share of positive d is {share + 0.5:.1%}, beyond 50% ± {limit:.1%}", lag
+        )
     below, above = rho[1:] < -bounds, rho[1:] > bounds
     if below.any():
         lag = _farthest(np.where(below, -rho[1:] / bounds, 0.0))

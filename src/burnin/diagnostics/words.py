@@ -115,7 +115,7 @@ def _fall(collapse: Collapse) -> str:
 
 REMEDY = (
     "the energy tells data from negatives by something that the chains cannot reach; add noise to the data "
-    "(data.noise), lower learning_rate, or take more steps (num_steps)"
+    "(data.noise), lower learning_rate or step_size, or take more steps (num_steps)"
 )
 
 
