@@ -93,6 +93,8 @@ def test_collapse_and_imbalance_are_said_with_what_to_change() -> None:
     said = " ".join(findings(found))
     assert "Collapse (d → -∞): d fell without a turn from update 1" in said
     assert "data.noise" in said
+    assert "d runs away" in said
+    assert "still on its way" not in said
     assert "the noise dominates" in said
     descending = findings(diagnose(lines(d, r=np.full(800, 1e4)), {"noise": ChainNoise(1.0, 2)}))
     assert any("the drift dominates" in text and "lower step_size" in text for text in descending)

@@ -69,6 +69,13 @@ def test_very_short_runs_are_drawn(updates: int) -> None:
     assert ("too few updates" in [text.get_text() for text in figure.axes[3].texts]) == (updates < 3)
 
 
+def test_a_wide_span_is_drawn_on_a_logarithmic_axis() -> None:
+    for growth, scale in ((1.0, "linear"), (1.1, "log")):
+        grown = [{**row, "r/noise": 2 * growth**i} for i, row in enumerate(rows(60))]
+        figure = diagnosis_figure(diagnose(grown), temperature=1.0)
+        assert figure.axes[1].get_yscale() == scale
+
+
 def test_an_arm_without_force_is_drawn() -> None:
     still = [{**row, "r/noise": 0.0} for row in rows(60)]
     assert_drawn(png_of(diagnosis_figure(diagnose(still, NOISE), temperature=1.0)), least=0.01)

@@ -12,6 +12,10 @@ from burnin.diagnostics.diagnosis import ArmDiagnosis, Diagnosis
 from burnin.diagnostics.oscillation import FEWEST, MEANING, Oscillation
 
 Cell = Callable[[ArmDiagnosis], str]
+REMEDY = (
+    "the energy tells data from negatives by something that the chains cannot reach; add noise to the data "
+    "(data.noise), lower learning_rate or step_size, or take more steps (num_steps)"
+)
 
 
 def table(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
@@ -73,9 +77,10 @@ def _oscillation(arm: ArmDiagnosis) -> str:
     found = arm.oscillation
     if found.kind == "unknown":
         return f"Oscillation unknown: {found.reason}." if len(arm.series.d) >= FEWEST else ""
-    return (
-        f"{_named(found).capitalize()}: {MEANING[found.kind]} ({found.reason}; {found.num_values:,} updates)."
-    )
+    if arm.collapses and arm.collapses[-1].ended is None:
+        return f"No oscillation: d runs away ({found.reason}; {found.num_values:,} updates)."
+    told = f"({found.reason}; {found.num_values:,} updates)"
+    return f"{_named(found).capitalize()}: {MEANING[found.kind]} {told}."
 
 
 def _updates(arm: ArmDiagnosis) -> str:
@@ -111,12 +116,6 @@ def _fall(collapse: Collapse) -> str:
     if collapse.ended is not None:
         return f"{since} to {collapse.deepest:.3g}, and had come back by update {collapse.ended:,}."
     return f"Collapse (d → -∞): {since} to {collapse.deepest:.3g}: {REMEDY}."
-
-
-REMEDY = (
-    "the energy tells data from negatives by something that the chains cannot reach; add noise to the data "
-    "(data.noise), lower learning_rate or step_size, or take more steps (num_steps)"
-)
 
 
 def collapse_warning(update: int, arm: str, collapse: Collapse) -> str:

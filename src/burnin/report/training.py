@@ -43,14 +43,15 @@ def diagnosis_figure(diagnosis: Diagnosis, temperature: float) -> Figure:
     top_left.set_yscale("symlog", linthresh=1.0)
     top_left.set(title="d / T: a gradient, not a loss; it should settle around 0", xlabel="update")
     top_right.set(title="r: force along the chains; dotted: as long as the noise", xlabel="update")
-    if all((arm.series.r > 0).all() for arm in diagnosis.arms):
-        top_right.set_yscale("log")
+    _log_where_wide(top_right)
     low_left.set(title="cross-correlation of d and r; left of 0, d comes first; band: by chance", xlabel=unit)
     low_right.set(title="auto-correlation of d (dots) and r (rings); band: d by chance", xlabel=unit)
     for axes in (low_left, low_right):
         axes.axhline(0, color="0.5", linewidth=0.8)
         if not axes.lines[:-1]:
             axes.text(0.5, 0.5, "too few updates", ha="center", va="center", transform=axes.transAxes)
+    # No correlation is larger than 1; the band of a one-sided d may be.
+    low_right.set_ylim(max(-1.05, low_right.get_ylim()[0]), 1.05)
     _finish([top_left, top_right, low_left, low_right])
     return figure
 
@@ -68,7 +69,8 @@ def losses_figure(diagnosis: Diagnosis) -> Figure | None:
     for index, series in enumerate(arms):
         for axes, values in ((left, series.other["std"]), (right, np.abs(series.other["snr"]))):
             _draw_smooth(axes, series, values, f"C{index}")
-    left.set(title="standard deviation of the loss over the batch", xlabel="update", yscale="log")
+    left.set(title="standard deviation of the loss over the batch", xlabel="update")
+    _log_where_wide(left)
     right.set(title="signal to noise of the loss: |mean| / standard deviation", xlabel="update")
     _finish([left, right])
     return figure
@@ -137,6 +139,13 @@ def _draw_smooth(axes: Axes, series: ArmSeries, values: Values, color: str) -> N
         if known[start]:
             axes.plot(*smooth(series.update[start:stop], values[start:stop]), color=color, label=label)
             label = None
+
+
+def _log_where_wide(axes: Axes) -> None:
+    """A logarithmic axis where the curves span an order of magnitude; a linear one reads better else."""
+    values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines])
+    if values.min() > 0 and values.max() > 10 * values.min():
+        axes.set_yscale("log")
 
 
 def _finish(panels: Sequence[Axes]) -> None:
