@@ -115,7 +115,9 @@ def test_too_few_and_constant_series_are_unknown() -> None:
     assert classify(white(FEWEST - 1, 0)).kind == "unknown"
     assert "too few" in classify(white(FEWEST - 1, 0)).reason
     assert classify(np.zeros(100)).kind == "unknown"
-    assert classify(np.full(100, -2.0)).kind == "none yet"
+    constant = classify(np.full(100, -2.0))
+    assert constant.kind == "none yet"
+    assert constant.share_error == pytest.approx(0.5 / np.sqrt(100))
     assert classify(np.array([1.0, -1.0] * 50)).kind == "strong"
 
 

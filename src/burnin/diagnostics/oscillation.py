@@ -54,7 +54,7 @@ class Oscillation:
         mean: mean of d, with its standard error corrected for correlation.
         mean_error: that error.
         positive_share: share of positive d; a d of exactly 0 counts half.
-        share_error: its standard error, corrected likewise.
+        share_error: the standard error of a share of 1/2, corrected likewise.
         lag: the lag whose auto-correlation lies farthest out, in units of its bound; 0 for unknown.
         statistic: that auto-correlation.
         bound: what it would stay within by chance.
@@ -119,7 +119,7 @@ def classify(d: Values) -> Oscillation:
     signs = np.sign(d) / 2
     inside = d / largest  # so that the variance of a collapsing d stays finite
     mean, error = float(inside.mean()), mean_error(inside)
-    share, share_error = float(signs.mean()), mean_error(signs)
+    share, share_error = float(signs.mean()), _share_error(signs)
     scaled = unit_mean_square(d)
     rho = auto_correlations(scaled)
     bounds = chance_bounds(scaled, rho, quantile)
@@ -161,6 +161,12 @@ def classify(d: Values) -> Oscillation:
         reason = f"the spread of d changes too much within the {n:,} updates to tell correlations"
         return told("none yet", reason, lag)
     return told("weak", f"{_in_words(lag, rho, bounds)}, and it is the farthest out of lags 1 to {LAGS}", lag)
+
+
+def _share_error(signs: Values) -> float:
+    """The standard error of a share of 1/2, whose signs have variance 1/4, corrected for correlation."""
+    spread = float(signs.std())
+    return (mean_error(signs) / spread if spread > 0 else len(signs) ** -0.5) / 2
 
 
 def _farthest(excess: Values) -> int:
