@@ -119,7 +119,7 @@ def assert_refused(result: Result, *words: str, code: int = 2) -> None:
 # ---------------------------------------------------------------- help
 
 
-COMMANDS = ["train", "sample", "report", "reproduce", "recipes", "demo", "bench"]
+COMMANDS = ["train", "sample", "diagnose", "report", "reproduce", "recipes", "demo", "bench"]
 
 
 def test_the_commands_are_those_of_the_issue() -> None:
@@ -274,6 +274,7 @@ def test_a_damaged_or_foreign_run_is_refused_by_every_command(
     assert_refused(burnin("sample", "run", "-n", "5", "-o", "new.csv"), words)
     assert_refused(burnin("report", "run"), words)
     assert_refused(burnin("report", "run", "--json"), words)
+    assert_refused(burnin("diagnose", "run"), words)
     assert_refused(burnin("train", "small.toml", "--out", "run", "--resume"), words)
     assert contents(trained) == before
     assert not Path("new.csv").exists()
@@ -283,6 +284,7 @@ def test_commands_need_a_run(burnin: Burnin) -> None:
     assert_refused(burnin("sample", "nowhere", "-o", "new.npy"), "nowhere", "no run")
     assert_refused(burnin("report", "nowhere"), "nowhere", "no run")
     assert_refused(burnin("report", "."), "no run")
+    assert_refused(burnin("diagnose", "nowhere"), "nowhere", "no run")
 
 
 @pytest.mark.parametrize(
@@ -428,6 +430,55 @@ def test_report_of_a_toy_knows_the_fit_and_speaks_json(burnin: Burnin, trained: 
     again = burnin("report", "run")
     assert again.out.splitlines() == answer["verdict"]  # the same seed, the same verdict
     assert contents(trained).keys() >= {"report.html", "report.png"}
+
+
+def test_diagnose_speaks_words_and_json_and_draws(burnin: Burnin) -> None:
+    assert burnin("train", "small.toml", "--out", "run", "--set", "run.updates=120").code == 0
+    plain, as_json = burnin("diagnose", "run"), burnin("diagnose", "run", "--json")
+    assert plain.code == as_json.code == 0, plain.err
+    answer = json.loads(as_json.out)
+    assert set(answer["arms"]) == {"noise", "data"}
+    for arm in answer["arms"].values():
+        assert arm["logged"] == arm["window"] == 120
+        assert arm["oscillation"]["kind"] in ("none yet", "weak", "strong")
+        assert arm["balance"]["ratio"] > 0
+        assert len(arm["correlations"]["d"]) == 16
+    assert plain.out.splitlines()[0].split() == ["data", "noise"]
+    assert plain.out.splitlines()[-len(answer["findings"]) :] == answer["findings"]
+    assert Path("run/diagnose.png").read_bytes().startswith(b"\x89PNG")
+    assert "diagnose.png" in plain.err
+
+
+def test_diagnose_says_when_a_run_is_too_short_or_logged_too_rarely(burnin: Burnin, trained: Path) -> None:
+    assert "12 logged updates are too few" in burnin("diagnose", "run").out
+    changes = ("--set", "run.updates=300", "--set", "run.log_every=3")
+    assert burnin("train", "small.toml", "--out", "rare", *changes).code == 0
+    result = burnin("diagnose", "rare")
+    assert result.code == 0
+    assert "only one update in 3 was logged" in result.out
+
+
+@pytest.mark.parametrize("line", ["{", "[1, 2]", '{"loss": 0.0}'])
+def test_damaged_metrics_are_refused_with_their_line(burnin: Burnin, trained: Path, line: str) -> None:
+    path = Path("run/metrics.jsonl")
+    rows = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([*rows[:4], line, *rows[4:]]) + "\n", encoding="utf-8")
+    assert_refused(burnin("diagnose", "run"), "metrics.jsonl", "line 5")
+
+
+def test_diagnose_of_a_run_without_updates_is_refused(burnin: Burnin, trained: Path) -> None:
+    Path("run/metrics.jsonl").unlink()
+    assert_refused(burnin("diagnose", "run"), "no logged update")
+
+
+def test_the_report_has_a_section_on_training_with_the_monitors(burnin: Burnin) -> None:
+    changes = ("--set", "run.updates=60", "--set", "scheme.beta=0.1")
+    assert burnin("train", "small.toml", "--out", "run", *changes).code == 0
+    assert burnin("report", "run").code == 0
+    text = Path("run/report.html").read_text(encoding="utf-8")
+    for title in ("Training", "Spread of the losses", "β-weights"):
+        assert f"<h2>{title}</h2>" in text
+    assert "β-weighted" in text
 
 
 def test_recipes_lists_what_each_costs_and_expects(burnin: Burnin) -> None:

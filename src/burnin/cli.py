@@ -1,4 +1,4 @@
-"""The command line: train, sample, report, check, reproduce, recipes, demo, bench."""
+"""The command line: train, sample, diagnose, check, report, reproduce, recipes, demo, bench."""
 
 from __future__ import annotations
 
@@ -79,6 +79,30 @@ def sample(
     if outcome is not Outcome.OK:
         console.print(f"warning: {outcome.message}")
     console.print(f"{number} samples in {output}")
+
+
+@app.command(epilog="Example: burnin diagnose runs/rings")
+def diagnose(
+    run: Annotated[Path, typer.Argument(help="A run's folder; training may still be under way.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Say how training goes or went: d, r, oscillation, balance, collapse; diagnose.png in the folder."""
+    from burnin.diagnostics.words import findings, table_text
+    from burnin.report.figures import save
+    from burnin.report.training import diagnosis_figure
+    from burnin.runs import diagnose_run
+
+    config = read_run_config(run)
+    diagnosis = diagnose_run(run)
+    if not diagnosis.arms:
+        raise InputError(f"{run} has no logged update yet (metrics.jsonl is empty or missing)")
+    said = findings(diagnosis)
+    if as_json:
+        print(json.dumps({**diagnosis.as_dict(), "findings": said}, ensure_ascii=False, allow_nan=False))
+    else:
+        print(table_text(diagnosis), *said, sep="\n")
+    save(diagnosis_figure(diagnosis, config.model.temperature), run / "diagnose.png")
+    make_console().print(f"picture: {run / 'diagnose.png'}")
 
 
 @app.command(epilog="Example: burnin report runs/rings")
@@ -291,7 +315,7 @@ def write_run_report(console: Console, folder: Path) -> tuple[list[str], dict[st
     """Judges a run and writes its report; returns the verdict's lines and the numbers."""
     from burnin.config import dump_config
     from burnin.report.summary import build_page, write_report
-    from burnin.runs import assess_run, fresh_data
+    from burnin.runs import assess_run, diagnose_run, fresh_data
     from burnin.training import read_metrics
 
     config = read_run_config(folder)
@@ -303,6 +327,7 @@ def write_run_report(console: Console, folder: Path) -> tuple[list[str], dict[st
         result,
         fresh_data(model, config),
         list(read_metrics(folder / "metrics.jsonl")),
+        diagnose_run(folder),
         dump_config(config),
         config.title,
     )

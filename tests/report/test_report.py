@@ -17,6 +17,7 @@ import torch
 from matplotlib.figure import Figure
 
 from burnin.data import Rings, Table, eight_gaussians
+from burnin.diagnostics import diagnose
 from burnin.energies import MLP, GaussianFactor
 from burnin.evaluation.assess import Assessment, Effort, Units, assess
 from burnin.evaluation.grid import PlaneGrid
@@ -89,7 +90,7 @@ def test_everything_is_escaped_and_inside_one_file(tmp_path: Path) -> None:
         subtitle=EVIL,
         verdict=(EVIL, "second & <b>bold</b>", "third"),
         numbers=[(EVIL, EVIL, EVIL)],
-        pictures=[Picture(EVIL + '" onload="', EVIL, figure)],
+        pictures=[Picture(EVIL + '" onload="', EVIL, figure, (EVIL,))],
         events=[EVIL],
         config=f'[data]\nfile = "{EVIL}"\n',
     )
@@ -97,7 +98,7 @@ def test_everything_is_escaped_and_inside_one_file(tmp_path: Path) -> None:
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<script" not in text.lower()
     assert "<b>" not in text
-    assert text.count("&lt;script&gt;") == 12
+    assert text.count("&lt;script&gt;") == 13
     assert '" onload="' not in text
     assert not re.findall(r'(?:src|href)="(?!data:image/png;base64,)', text)
     assert "http" not in text
@@ -106,7 +107,7 @@ def test_everything_is_escaped_and_inside_one_file(tmp_path: Path) -> None:
 def test_the_report_of_a_run_escapes_its_title_config_and_columns(tmp_path: Path) -> None:
     model, result = judged(table(3), 3)
     metrics = [*METRICS, {"step": 5, "event": EVIL}]
-    page = build_page(model, result, table(3).values, metrics, f"title = '{EVIL}'", EVIL)
+    page = build_page(model, result, table(3).values, metrics, diagnose(metrics), f"title = '{EVIL}'", EVIL)
     path = write_report(page, tmp_path)
     text = path.read_text(encoding="utf-8")
     assert "<script" not in text.lower()
@@ -149,7 +150,7 @@ def test_what_the_verdict_rests_on_is_drawn(data: Table, dim: int) -> None:
 
 def test_the_numbers_of_rings_are_listed() -> None:
     model, result = judged(Rings.paper(), 10)
-    page = build_page(model, result, torch.zeros(5, 10), METRICS, "", "rings")
+    page = build_page(model, result, torch.zeros(5, 10), METRICS, diagnose(METRICS), "", "rings")
     names = [name for name, _, _ in page.numbers]
     assert {"sample distance", "long-run distance", "density KL", "ring shares", "off the manifold"} <= set(
         names
@@ -159,22 +160,7 @@ def test_the_numbers_of_rings_are_listed() -> None:
 
 def test_a_run_without_updates_has_no_training_picture() -> None:
     model, result = judged(table(2), 2)
-    assert len(build_page(model, result, table(2).values, [], "", "new").pictures) == 2
-
-
-def test_training_curves_leave_events_out() -> None:
-    figure = figures.training_figure([*METRICS, {"step": 7, "event": "rolled back"}], temperature=0.5)
-    left = figure.axes[0]
-    smooth = left.lines[1]
-    assert len(np.asarray(smooth.get_xdata())) == len(METRICS)
-    raw = np.asarray(left.lines[0].get_ydata(), dtype=float)
-    assert raw[0] == pytest.approx(-0.1 / 0.5)  # in units of T
-    assert_drawn(png_of(figure), least=0.01)
-
-
-@pytest.mark.parametrize("updates", [1, 2, 3])
-def test_training_curves_of_very_short_runs(updates: int) -> None:
-    assert_drawn(png_of(figures.training_figure(METRICS[:updates], temperature=0.5)), least=0.01)
+    assert len(build_page(model, result, table(2).values, [], diagnose([]), "", "new").pictures) == 2
 
 
 def test_kernel_density_is_a_density_at_the_right_place() -> None:
@@ -211,9 +197,9 @@ def test_fig_2_has_two_rows_and_a_column_for_data_and_each_scheme(tmp_path: Path
 def test_figures_need_no_pyplot() -> None:
     code = """
 import sys, torch
-from burnin.report import figures
-from burnin.report import summary
-figure = figures.training_figure([{"step": 1, "loss": 0.0, "d/a": 0.1, "r/a": 1.0}], 1.0)
+from burnin.diagnostics import diagnose
+from burnin.report import summary, training
+figure = training.diagnosis_figure(diagnose([{"step": 1, "loss": 0.0, "d/a": 0.1, "r/a": 1.0}]), 1.0)
 import io
 figure.savefig(io.BytesIO(), format="png")
 assert "matplotlib.pyplot" not in sys.modules

@@ -1,14 +1,12 @@
-"""Pictures: densities, samples, energies along chains, training curves."""
+"""Pictures: densities, samples, energies along chains."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -103,29 +101,6 @@ def draw_energy_traces(axes: Axes, traces: Mapping[str, Trace], data_energy: flo
     axes.legend(frameon=False, fontsize=8)
 
 
-def training_figure(metrics: Sequence[Mapping[str, Any]], temperature: float) -> Figure:
-    """d and r of every arm by update: d should settle around 0, r should settle."""
-    rows = [row for row in metrics if "loss" in row]
-    arms = sorted({key.split("/", 1)[1] for row in rows for key in row if key.startswith("d/")})
-    figure = Figure(figsize=(9, 3), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    steps = [row["step"] for row in rows]
-    for index, arm in enumerate(arms):
-        color = f"C{index}"
-        d = np.array([row[f"d/{arm}"] for row in rows]) / temperature
-        left.plot(steps, d, color=color, alpha=0.25, linewidth=0.6)
-        left.plot(steps, _smooth(d), color=color, label=arm)
-        right.plot(steps, [row[f"r/{arm}"] for row in rows], color=color, label=arm, linewidth=0.8)
-    left.axhline(0, color="0.5", linewidth=0.8)
-    left.set(title="d / T: a gradient, not a loss; it should settle around 0", xlabel="update")
-    left.set_yscale("symlog", linthresh=1.0)
-    right.set(title="r: mean norm of the energy's gradient along the chains", xlabel="update", yscale="log")
-    for axes in (left, right):
-        axes.title.set_fontsize(9)
-        axes.legend(frameon=False, fontsize=8)
-    return figure
-
-
 def schemes_figure(
     truth: Tensor, data: Tensor, columns: Mapping[str, tuple[Tensor, Tensor]], grid: PlaneGrid
 ) -> Figure:
@@ -160,10 +135,3 @@ def save(figure: Figure, path: Path) -> None:
     """Writes a PNG."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
-
-
-def _smooth(values: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    width = max(1, len(values) // 40)
-    padded = np.pad(values, (width // 2, width - 1 - width // 2), mode="edge")
-    smooth: np.ndarray[Any, np.dtype[np.float64]] = np.convolve(padded, np.ones(width) / width, mode="valid")
-    return smooth

@@ -13,11 +13,12 @@ from matplotlib.figure import Figure
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with its heading and a sentence on how to read it."""
+    """A figure with its heading, a sentence on how to read it, and what was found in it."""
 
     title: str
     caption: str
     figure: Figure
+    findings: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:

@@ -11,12 +11,15 @@ from matplotlib.figure import Figure
 
 from burnin.core import evaluate
 from burnin.data import Rings
+from burnin.diagnostics import Diagnosis
+from burnin.diagnostics.words import findings
 from burnin.evaluation import count_rings
 from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
 from burnin.report import figures
 from burnin.report.check import check_figure, energy_traces
 from burnin.report.page import Page, Picture
+from burnin.report.training import diagnosis_figure, losses_figure, monitors_figure
 
 SHOWN = 4000
 
@@ -61,6 +64,7 @@ def build_page(
     result: Assessment,
     data: torch.Tensor,
     metrics: Sequence[Mapping[str, Any]],
+    diagnosis: Diagnosis,
     config_text: str,
     title: str,
 ) -> Page:
@@ -82,15 +86,8 @@ def build_page(
             check_figure(model, result, data),
         )
     )
-    if any("loss" in row for row in metrics):
-        pictures.append(
-            Picture(
-                "Training",
-                "d is the difference of mean energies of data and negatives, in units of T. It is the "
-                "gradient of the loss with respect to the energy's magnitude: it falls and rises around 0.",
-                figures.training_figure(metrics, model.temperature),
-            )
-        )
+    if diagnosis.arms:
+        pictures += training_pictures(diagnosis, model.temperature)
     return Page(
         title=title,
         subtitle=f"scheme {model.scheme}, {model.num_updates:,} updates, temperature {model.temperature:g}",
@@ -100,6 +97,27 @@ def build_page(
         events=[str(row["event"]) for row in metrics if "event" in row],
         config=config_text,
     )
+
+
+def training_pictures(diagnosis: Diagnosis, temperature: float) -> list[Picture]:
+    """How training went: the diagnostics with what they say, the losses, the β monitors."""
+    pictures = [
+        Picture(
+            "Training",
+            "d is the difference of mean energies of data and negatives, in units of T. It is the "
+            "gradient of the loss with respect to the energy's magnitude: it falls and rises around 0. "
+            "r is the mean norm of the energy's gradient along the chains.",
+            diagnosis_figure(diagnosis, temperature),
+            tuple(findings(diagnosis)),
+        )
+    ]
+    if (losses := losses_figure(diagnosis)) is not None:
+        caption = "How well each update knows its loss: a large spread makes training unsteady."
+        pictures.append(Picture("Spread of the losses", caption, losses))
+    if (monitors := monitors_figure(diagnosis)) is not None:
+        caption = "What the β-weighted contrast does with its negatives; f is -E/T."
+        pictures.append(Picture("β-weights", caption, monitors))
+    return pictures
 
 
 def write_report(page: Page, folder: Path) -> Path:

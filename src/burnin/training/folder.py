@@ -97,14 +97,24 @@ class MetricsLog:
 
 
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a metrics.jsonl; a last line cut short by a crash is left out."""
+    """The lines of a metrics.jsonl; a last line cut short by a crash is left out.
+
+    Raises:
+        InputError: when another line is damaged.
+    """
     if not path.exists():
         return
     with path.open(encoding="utf-8") as file:
-        for line in file:
+        for number, line in enumerate(file, 1):
             if not line.endswith("\n"):
                 return
-            yield json.loads(line)
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise InputError(f"{path} is damaged in line {number}: {error}") from error
+            if not isinstance(row, dict) or "step" not in row:
+                raise InputError(f"{path} is damaged in line {number}: it names no step")
+            yield row
 
 
 def _cut_after(path: Path, step: int) -> None:

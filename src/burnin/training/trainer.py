@@ -31,8 +31,8 @@ from burnin.training.checkpoint import (
 from burnin.training.folder import MetricsLog, RunFolder
 from burnin.training.fused import Learned, fused_update
 from burnin.training.guard import Guard, GuardSettings
+from burnin.training.online import TrainingWatch
 from burnin.training.scale import FisherScale
-from burnin.training.watch import NegativesWatch
 
 Objective = Callable[[Energy, Tensor, Sequence[Negatives]], tuple[Tensor, list[ArmInfo]]]
 Metrics = Mapping[str, float]
@@ -87,7 +87,7 @@ class Trainer:
         self.step_factor = 1.0
         self._seed = streams.seed
         self.engine = parts.engine or Engine()
-        self.watch = NegativesWatch()
+        self.watch = TrainingWatch()
         self.guard = Guard(parts.guard) if parts.guard is not None else None
         self.averaged: AveragedModel | None = None
         if parts.average > 0:
@@ -191,8 +191,7 @@ class Trainer:
                         log.write(self.step, {**numbers, "seconds": time.perf_counter() - before})
                     if on_update is not None:
                         on_update(self.step, numbers)
-                    warning = self.watch.look(self.step, numbers)
-                    if warning is not None:
+                    for warning in self.watch.look(self.step, numbers):
                         if log is not None:
                             log.note(self.step, warning)
                         if on_event is not None:
@@ -235,7 +234,8 @@ class Trainer:
             "optimizer": optimizer.state,
             "scheduler": parts.scheduler.state_dict() if parts.scheduler is not None else None,
             "guard": self.guard.state() if self.guard is not None else None,
-            "watch": dict(self.watch.streaks),
+            "watch": dict(self.watch.negatives.streaks),
+            "online": self.watch.state(),
         }
         return Snapshot(tensors, state)
 
@@ -259,7 +259,9 @@ class Trainer:
                 parts.scheduler.load_state_dict(state["scheduler"])
             if self.guard is not None:
                 self.guard.restore(state["guard"])
-            self.watch.streaks = dict(state["watch"])
+            self.watch.negatives.streaks = dict(state["watch"])
+            # Checkpoints of before there were such diagnostics lack them; these then begin anew.
+            self.watch.restore(state.get("online", {}))
             self.streams.restore(snapshot.part("stream"))
             self.step, self.step_factor = state["step"], state["step_factor"]
         except (KeyError, TypeError) as error:
