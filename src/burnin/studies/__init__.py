@@ -1,9 +1,12 @@
 """Reproductions of the papers' experiments: rows that resume, a table, a figure, a check."""
 
+from burnin.studies.convergent import CONVERGENT_TOY
 from burnin.studies.rings import RINGS, RINGS_BETA, RINGS_CHANGES
 from burnin.studies.robust import ROBUST_TOY
 from burnin.studies.rows import Study, run_study
 
-STUDIES: dict[str, Study] = {study.name: study for study in (RINGS, RINGS_CHANGES, RINGS_BETA, ROBUST_TOY)}
+STUDIES: dict[str, Study] = {
+    study.name: study for study in (RINGS, RINGS_CHANGES, RINGS_BETA, ROBUST_TOY, CONVERGENT_TOY)
+}
 
 __all__ = ["STUDIES", "Study", "run_study"]

@@ -1,0 +1,89 @@
+"""The convergent paper's toys: learning from chains at their steady state, and from chains that are not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+
+from burnin.config import Config, load_config
+from burnin.core import InputError
+from burnin.data import make_density
+from burnin.evaluation.assess import Assessment, plane_of
+from burnin.evaluation.model import Model
+from burnin.report import figures
+from burnin.report.toys import Column, pairs_figure
+from burnin.rng import Streams
+from burnin.studies.rows import Study
+
+DATA: dict[str, list[str]] = {"mixture": ['data.name="mixture8"'], "rings": ['data.name="rings4"']}
+SHORT_RUN = [
+    'scheme.name="noise"',
+    'noise.kind="gaussian"',
+    "model.temperature=5e-5",
+    "model.average=0.0",
+    "sampler.num_steps=100",
+    'optimizer.name="Adam"',
+    "optimizer.learning_rate=1e-4",
+    'optimizer.decay="none"',
+    "run.updates=20000",
+    "run.log_every=10",
+]
+"""Short-run learning with the original's numbers: ε = 0.01, 100 steps from Gaussian noise, Adam; a fifth of
+its 100,000 updates."""
+START = {"mixture": "noise.scale=1.0", "rings": "noise.scale=2.0"}
+ROWS: dict[str, list[str]] = {
+    **{f"{data}-convergent": changes for data, changes in DATA.items()},
+    **{f"{data}-short-run": [*changes, *SHORT_RUN, START[data]] for data, changes in DATA.items()},
+}
+
+
+def measure(model: Model, result: Assessment) -> dict[str, Any]:
+    """The divergence from the truth, where the chains end, and the verdict."""
+    if result.density_kl is None:
+        raise InputError("the convergent toys need a data set of the plane whose density is known")
+    return {
+        "density_kl": result.density_kl,
+        "sample_distance": result.sample_distance(model),
+        "long_run_distance": result.long_run,
+        "verdict": str(result.verdict.standing),
+    }
+
+
+def draw(out: Path, config: Config, rows: Sequence[str]) -> None:
+    """True density, learned density and short-run samples, densities above and their logarithms below."""
+    panels: dict[str, list[Column]] = {}
+    for data, changes in DATA.items():
+        density = make_density(load_config("convergent-toy", changes).data.name or "")
+        fresh = density.sample(20_000, Streams(0)["figure"])
+        columns: list[Column] = []
+        for name in rows:
+            if not name.startswith(f"{data}-"):
+                continue
+            tensors = safetensors.torch.load_file(out / f"{name}.safetensors")
+            grid = plane_of(density, fresh, math.isqrt(len(tensors["log_density"])))
+            assert grid is not None
+            if not columns:
+                columns.append(Column("data", grid, grid.log_truth(density)))  # type: ignore[arg-type]
+            columns.append(Column(name.removeprefix(f"{data}-"), grid, tensors["log_density"].double()))
+            ends = figures.kernel_density(tensors["samples"], grid).clamp(min=1e-12).log()
+            columns.append(Column("short chains from noise", grid, ends))
+        if columns:
+            panels[data] = columns
+    figures.save(pairs_figure(panels), out / "figure.png")
+
+
+CONVERGENT_TOY = Study(
+    name="convergent-toy",
+    about="the convergent paper's toys: steady-state chains against short runs, on a mixture and four rings",
+    recipe="convergent-toy",
+    quick_recipe=None,
+    rows=ROWS,
+    quick_rows=(),
+    metrics=("density_kl", "sample_distance", "long_run_distance", "verdict", "ended", "seconds_training"),
+    measure=measure,
+    draw=draw,
+)
