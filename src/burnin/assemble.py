@@ -54,7 +54,13 @@ def build_energy(config: Config, mean: Tensor, std: Tensor, generator: torch.Gen
     widths = model.width if isinstance(model.width, list) else [model.width] * (model.depth or DEPTH)
     if isinstance(model.width, list) and model.depth is not None:
         raise InputError("model.width lists every layer; leave model.depth out")
-    net: nn.Module = MLP(inputs, width=widths, generator=generator, activation=model.activation)
+    net: nn.Module = MLP(
+        inputs,
+        width=widths,
+        generator=generator,
+        activation=model.activation,
+        first_scale=model.first_scale,
+    )
     if model.frequencies:
         net = FourierFeatures(net, model.frequencies)
     if model.standardise:

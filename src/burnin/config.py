@@ -63,6 +63,7 @@ class ModelSettings(_Section):
     width: int | list[int] = 128
     depth: int | None = None
     activation: str = "silu"
+    first_scale: Annotated[float, Field(gt=0)] = 1.0
     standardise: bool = True
     frequencies: list[float] = []
     gaussian_factor: Literal["none", "fixed", "learned"] = "none"

@@ -11,13 +11,13 @@ import torch
 
 from burnin.assemble import build_trainer, load_model
 from burnin.config import Config, dump_config, read_run_config
-from burnin.core import Density, InputError, Outcome, Sampler
-from burnin.diagnostics import ChainNoise, Diagnosis, diagnose
+from burnin.core import Density, InputError, Outcome
+from burnin.diagnostics import Diagnosis, diagnose
 from burnin.evaluation.assess import Assessment, Effort, Report, Units, assess
 from burnin.evaluation.model import Model
 from burnin.rng import Streams
-from burnin.samplers import HMC, Annealed, Engine
-from burnin.training import RunFolder, Trainer, load_checkpoint, read_metrics
+from burnin.samplers import Engine
+from burnin.training import RunFolder, load_checkpoint, read_metrics
 from burnin.training.trainer import Metrics
 
 
@@ -99,24 +99,7 @@ def diagnose_run(path: Path) -> Diagnosis:
     config = read_run_config(path)
     trainer = build_trainer(config)
     trainer.restore(load_checkpoint(path))
-    return diagnose(read_metrics(path / "metrics.jsonl"), chain_noise(trainer, config.model.temperature))
-
-
-def chain_noise(trainer: Trainer, temperature: float) -> dict[str, ChainNoise]:
-    """What sets the noise of each arm's chains, as they are now: β and the scale of the steps count."""
-    scale, dim = trainer.parts.scale, trainer.parts.data.dim
-    steps = trainer.step_factor * (torch.ones(dim) if scale is None else scale.value())
-    inverse = float((1 / steps).mean())
-    return {
-        arm.name: ChainNoise(
-            temperature / (1 - arm.beta_at(trainer.step)), dim, inverse, leapfrog=_leaps(arm.sampler)
-        )
-        for arm in trainer.parts.arms
-    }
-
-
-def _leaps(sampler: Sampler) -> bool:
-    return isinstance(sampler.inner if isinstance(sampler, Annealed) else sampler, HMC)
+    return diagnose(read_metrics(path / "metrics.jsonl"), trainer.chain_noise())
 
 
 def fresh_data(model: Model, config: Config, n: int = 4000) -> torch.Tensor:

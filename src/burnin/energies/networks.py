@@ -42,6 +42,8 @@ class MLP(nn.Module):
         depth: hidden layers, where `width` is one number.
         generator: draws the first weights.
         activation: "silu", "gelu", "leaky" (slope 0.05) or "softplus".
+        first_scale: factor of the last layer's first weights, and so of the first energies and forces
+            (convergent, section A).
 
     Example:
         >>> import torch
@@ -57,6 +59,7 @@ class MLP(nn.Module):
         depth: int | None = None,
         generator: torch.Generator,
         activation: str = "silu",
+        first_scale: float = 1.0,
     ) -> None:
         super().__init__()
         if activation not in ACTIVATIONS:
@@ -70,7 +73,11 @@ class MLP(nn.Module):
         layers: list[nn.Module] = []
         for inputs, outputs in pairwise(sizes):
             layers += [seeded_linear(inputs, outputs, generator), ACTIVATIONS[activation]()]
-        layers.append(seeded_linear(widths[-1], 1, generator))
+        last = seeded_linear(widths[-1], 1, generator)
+        with torch.no_grad():
+            last.weight.mul_(first_scale)
+            last.bias.mul_(first_scale)
+        layers.append(last)
         self.layers = nn.Sequential(*layers)
         self.activation = activation
 

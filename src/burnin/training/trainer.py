@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from burnin.core import CheckpointError, Density, DivergedError, Energy, Outcome
+from burnin.diagnostics import ChainNoise
 from burnin.objectives import ArmInfo, Negatives, contrast
 from burnin.rng import Streams
 from burnin.samplers import Engine
@@ -29,6 +30,7 @@ from burnin.training.checkpoint import (
     unpack_optimizer,
 )
 from burnin.training.folder import MetricsLog, RunFolder
+from burnin.training.force import chain_noise, first_force
 from burnin.training.fused import Learned, fused_update
 from burnin.training.guard import Guard, GuardSettings
 from burnin.training.online import TrainingWatch
@@ -191,7 +193,10 @@ class Trainer:
                         log.write(self.step, {**numbers, "seconds": time.perf_counter() - before})
                     if on_update is not None:
                         on_update(self.step, numbers)
-                    for warning in self.watch.look(self.step, numbers):
+                    said = self.watch.look(self.step, numbers)
+                    if self.step == 1:
+                        said = [*first_force(numbers, self.chain_noise()), *said]
+                    for warning in said:
                         if log is not None:
                             log.note(self.step, warning)
                         if on_event is not None:
@@ -212,6 +217,13 @@ class Trainer:
             if log is not None:
                 log.close()
         return Outcome.OK
+
+    def chain_noise(self) -> dict[str, ChainNoise]:
+        """What sets the noise of each arm's chains, as they are now."""
+        parts = self.parts
+        return chain_noise(
+            parts.arms, parts.data.dim, update=self.step, scale=parts.scale, factor=self.step_factor
+        )
 
     def snapshot(self) -> Snapshot:
         """Weights, average, optimiser, schedule, banks, scale, random streams, guard and step count."""
