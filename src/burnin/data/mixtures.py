@@ -95,8 +95,10 @@ class GaussianMixture:
         log_weights = torch.tensor(self.weights, device=x.device, dtype=x.dtype).log()
         sds = torch.tensor(self.sds, device=x.device, dtype=x.dtype)
         squares = ((x[:, None, :] - means) / sds[:, None]).square().sum(2)
-        log_heights = log_weights - self.dim * (sds.log() + 0.5 * math.log(2 * math.pi))
-        return torch.logsumexp(log_heights - 0.5 * squares, dim=1)
+        # Relative to the first component: one standard deviation for all changes no bit of the weights.
+        log_heights = log_weights - self.dim * (sds / sds[0]).log()
+        log_constant = self.dim * math.log(self.sds[0] * math.sqrt(2 * math.pi))
+        return torch.logsumexp(log_heights - 0.5 * squares, dim=1) - log_constant
 
 
 def _on_a_circle(weights: Sequence[float]) -> GaussianMixture:
