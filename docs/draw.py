@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from burnin.bench import write_page
+from burnin.studies import robust, samplers
 from burnin.studies.rings import METRICS
-from burnin.studies.robust import summary
 from burnin.studies.table import markdown_table
 
 ROOT = Path(__file__).parent.parent
@@ -39,7 +39,7 @@ FIVE = ("data", "noise", "persistent", "refresh", "hybrid")
 def pieces() -> dict[str, str]:
     """The text of every piece that pages may hold between markers."""
     table, changes = _read("rings"), _read("rings-changes")
-    toys, weighted = _read("robust-toy-quick"), _read("rings-beta")
+    toys, weighted, two = _read("robust-toy-quick"), _read("rings-beta"), _read("two-samplers")
     rows = _metrics(table)
     shown = {name: row | {"ended": row["ended"].split(":")[0]} for name, row in _metrics(changes).items()}
     checks = [f"- {check['text']}: " + ("yes" if check["holds"] else "**no**") for check in table["checks"]]
@@ -50,8 +50,10 @@ def pieces() -> dict[str, str]:
         "rings-origin": _origin(table, "hybrid"),
         "rings-changes": markdown_table(shown, CHANGES, rows_down=True),
         "rings-changes-origin": _origin(changes, "baseline"),
-        "robust-quick": summary(_metrics(toys)),
+        "robust-quick": robust.summary(_metrics(toys)),
         "robust-quick-origin": _origin(toys, next(iter(toys["rows"]))),
+        "two-samplers": samplers.summary(_metrics(two)),
+        "two-samplers-origin": _origin(two, next(iter(two["rows"]))),
         "rings-beta": markdown_table(_metrics(weighted), BETA, rows_down=True),
         "rings-beta-origin": _origin(weighted, "beta-0"),
     }
@@ -78,9 +80,11 @@ def _metrics(table: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _origin(table: dict[str, Any], row: str) -> str:
-    made, seed = table["rows"][row]["made_by"], table["rows"][row]["seed"]
+    made = table["rows"][row]["made_by"]
+    seeds = sorted({other["seed"] for other in table["rows"].values()})
+    named = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
     return (
-        f"`{made['command']}`, seed {seed}, commit {made['commit']}, {made['time'][:10]}, {made['machine']}, "
+        f"`{made['command']}`, {named}, commit {made['commit']}, {made['time'][:10]}, {made['machine']}, "
         f"torch {made['torch']}.\n"
     )
 

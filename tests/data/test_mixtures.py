@@ -8,7 +8,14 @@ import torch
 from scipy import special, stats
 
 from burnin.core import InputError
-from burnin.data import Checkerboard, Funnel, GaussianMixture, eight_gaussians, unequal_gaussians
+from burnin.data import (
+    Checkerboard,
+    Funnel,
+    GaussianMixture,
+    eight_gaussians,
+    two_scales,
+    unequal_gaussians,
+)
 from tests.data.grids import assert_agree, assert_disagree, assert_mean_is, entropy, midpoints, total_mass
 
 
@@ -39,7 +46,7 @@ def test_mixture_samples(mixture: GaussianMixture) -> None:
     x = mixture.sample(40_000, seeded())
     assert_agree(x, mixture.log_prob, 1.6)
     assert_mean_is(mixture.log_prob(x), -entropy(mixture.log_prob, 2.5, 300))
-    wider = GaussianMixture(mixture.means, 1.05 * mixture.sd, mixture.weights)
+    wider = GaussianMixture(mixture.means, 1.05 * 0.15, mixture.weights)
     assert_disagree(x, wider.log_prob, 1.6)
     lighter = GaussianMixture(mixture.means, mixture.sd, (*mixture.weights[:-1], 0.75 * mixture.weights[-1]))
     assert_disagree(x, lighter.log_prob, 1.6)
@@ -56,6 +63,49 @@ def test_mixture_in_one_and_five_dimensions() -> None:
     np.testing.assert_allclose(deep.log_prob(x).numpy(), expected, rtol=1e-12)
 
 
+def test_mixture_with_a_standard_deviation_for_each_component() -> None:
+    means, sds, weights = ((-1.0, 0.5), (1.0, 0.0), (0.0, 2.0)), (0.2, 0.5, 1.0), (0.5, 0.2, 0.3)
+    mixture = GaussianMixture(means, sds, weights)
+    assert mixture.sds == sds
+    assert total_mass(mixture.log_prob, 9.0, 600) == pytest.approx(1.0, abs=1e-9)
+    x = mixture.sample(40_000, seeded())
+    logs = stats.norm.logpdf(x.double().numpy()[:, None], np.array(means), np.array(sds)[:, None]).sum(2)
+    expected = special.logsumexp(logs, axis=1, b=np.array(weights))
+    np.testing.assert_allclose(mixture.log_prob(x.double()).numpy(), expected, rtol=1e-10)
+    assert_agree(x, mixture.log_prob, 4.0)
+    assert_disagree(x, GaussianMixture(means, (0.2, 0.5, 1.2), weights).log_prob, 4.0)
+
+
+def test_one_standard_deviation_is_the_same_for_all() -> None:
+    mixture = eight_gaussians()
+    assert mixture.sd == 0.15
+    each = GaussianMixture(mixture.means, (0.15,) * 8, mixture.weights)
+    x = mixture.sample(100, seeded())
+    assert torch.equal(each.sample(100, seeded()), x)
+    assert torch.equal(each.log_prob(x), mixture.log_prob(x))
+
+
+def test_two_scales() -> None:
+    mixture = two_scales()
+    assert total_mass(mixture.log_prob, 5.0, 500) == pytest.approx(1.0, abs=1e-9)
+    x = mixture.sample(40_000, seeded())
+    assert_agree(x, mixture.log_prob, 4.0, cells=40, fine=12)
+    assert_mean_is(mixture.log_prob(x), -entropy(mixture.log_prob, 5.0, 500))
+    on_ring = (x.norm(dim=1) < 1.6).double()
+    assert_mean_is(on_ring, 0.5)
+    # No gaps in the ring: Gaussians a distance d apart ripple by 4 exp(-2π² (σ/d)²), here 0.012.
+    angle = math.pi / 48
+    between = 1.2 * torch.tensor([[math.cos(angle), math.sin(angle)], [1.0, 0.0]], dtype=torch.float64)
+    assert mixture.log_prob(between).diff().item() == pytest.approx(0.012, abs=2e-3)
+
+
+def test_the_two_scales_have_the_same_entropy() -> None:
+    mixture = two_scales()
+    ring = GaussianMixture(mixture.means[:48], mixture.sds[0], mixture.weights[:48])
+    blobs = GaussianMixture(mixture.means[48:], mixture.sds[-1], mixture.weights[48:])
+    assert entropy(ring.log_prob, 5.0, 500) == pytest.approx(entropy(blobs.log_prob, 5.0, 500), abs=0.05)
+
+
 def test_bad_mixtures() -> None:
     with pytest.raises(InputError, match=r"lengths \[1, 2\]"):
         GaussianMixture(((0.0,), (0.0, 1.0)), 1.0, (1.0, 1.0))
@@ -67,6 +117,10 @@ def test_bad_mixtures() -> None:
         GaussianMixture(((0.0,), (1.0,)), 1.0, (1.0, 0.0))
     with pytest.raises(InputError, match="sd is -2"):
         GaussianMixture(((0.0,),), -2.0, (1.0,))
+    with pytest.raises(InputError, match="sd is 0"):
+        GaussianMixture(((0.0,), (1.0,)), (1.0, 0.0), (1.0, 1.0))
+    with pytest.raises(InputError, match="1 standard deviations for 2 means"):
+        GaussianMixture(((0.0,), (1.0,)), (1.0,), (1.0, 1.0))
     with pytest.raises(InputError, match="NaN or infinity"):
         GaussianMixture(((math.nan,),), 1.0, (1.0,))
 

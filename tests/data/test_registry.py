@@ -28,6 +28,7 @@ def test_names() -> None:
         "rings10",
         "rings4",
         "swissroll",
+        "two-scales",
     )
     assert set(NAMES) - set(KNOWN) == {"moons", "swissroll"}
     assert make_density("rings10") == make_known_density("rings10") == Rings.paper()

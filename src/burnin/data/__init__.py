@@ -12,7 +12,14 @@ from collections.abc import Callable
 from burnin.core import Density, InputError, KnownDensity
 from burnin.data.corruption import NoisyDensity
 from burnin.data.curves import Moons, Pinwheel, SwissRoll, circles
-from burnin.data.mixtures import Checkerboard, Funnel, GaussianMixture, eight_gaussians, unequal_gaussians
+from burnin.data.mixtures import (
+    Checkerboard,
+    Funnel,
+    GaussianMixture,
+    eight_gaussians,
+    two_scales,
+    unequal_gaussians,
+)
 from burnin.data.rings import Rings
 from burnin.data.tables import Table, load_table
 
@@ -32,6 +39,7 @@ __all__ = [
     "load_table",
     "make_density",
     "make_known_density",
+    "two_scales",
     "unequal_gaussians",
 ]
 
@@ -40,6 +48,7 @@ _KNOWN: dict[str, Callable[[], KnownDensity]] = {
     "rings4": Rings.four,
     "mixture8": eight_gaussians,
     "mixture8-unequal": unequal_gaussians,
+    "two-scales": two_scales,
     "circles": circles,
     "pinwheel": Pinwheel,
     "checkerboard": Checkerboard,
@@ -70,7 +79,8 @@ def make_density(name: str) -> Density:
         >>> make_density("moon")
         Traceback (most recent call last):
         burnin.core.InputError: unknown density 'moon'; did you mean 'moons'? Known: checkerboard, \
-circles, funnel, mixture8, mixture8-unequal, moons, pinwheel, rings10, rings4, swissroll
+circles, funnel, mixture8, mixture8-unequal, moons, pinwheel, rings10, rings4, swissroll, \
+two-scales
     """
     if name in _DRAWS_ONLY:
         return _DRAWS_ONLY[name]()

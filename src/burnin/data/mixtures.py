@@ -12,16 +12,20 @@ from torch import Tensor
 from burnin.core import InputError
 from burnin.data.checks import require_at_least, require_points, require_positive
 
+RING_RADIUS, RING_SD, RING_PARTS = 1.2, 0.085, 48
+BLOB_DISTANCE, BLOB_SD = 2.8, 0.28
+"""Of `two_scales`."""
+
 
 @dataclass(frozen=True)
 class GaussianMixture:
-    r"""A mixture of Gaussians with one isotropic standard deviation.
+    r"""A mixture of isotropic Gaussians.
 
-        p(x) = Σ_k w_k N(x; μ_k, σ² I)
+        p(x) = Σ_k w_k N(x; μ_k, σ_k² I)
 
     Arguments:
         means: the centres μ_k, K points of equal length.
-        sd: σ of every component.
+        sd: σ of every component, or K numbers σ_k.
         weights: K positive numbers in proportion to w_k; stored divided by their sum.
 
     Example:
@@ -36,7 +40,7 @@ class GaussianMixture:
     """
 
     means: tuple[tuple[float, ...], ...]
-    sd: float
+    sd: float | tuple[float, ...]
     weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
@@ -50,7 +54,10 @@ class GaussianMixture:
             raise InputError("GaussianMixture: means hold NaN or infinity")
         for weight in self.weights:
             require_positive("GaussianMixture", weight=float(weight))
-        require_positive("GaussianMixture", sd=self.sd)
+        if isinstance(self.sd, tuple) and len(self.sd) != len(means):
+            raise InputError(f"GaussianMixture: {len(self.sd)} standard deviations for {len(means)} means")
+        for sd in self.sds:
+            require_positive("GaussianMixture", sd=sd)
         total = math.fsum(self.weights)
         object.__setattr__(self, "means", means)
         object.__setattr__(self, "weights", tuple(float(weight) / total for weight in self.weights))
@@ -59,6 +66,13 @@ class GaussianMixture:
     def dim(self) -> int:
         """Number of dimensions."""
         return len(self.means[0])
+
+    @property
+    def sds(self) -> tuple[float, ...]:
+        """σ_k of each component."""
+        if isinstance(self.sd, tuple):
+            return tuple(float(sd) for sd in self.sd)
+        return (float(self.sd),) * len(self.means)
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n independent draws, (n, dim), on the generator's device."""
@@ -69,16 +83,22 @@ class GaussianMixture:
         # Rounding may leave the last edge a little below 1.
         component = torch.searchsorted(edges, uniform, right=True).clamp(max=len(self.weights) - 1)
         noise = torch.randn(n, self.dim, generator=generator, device=device)
-        return torch.tensor(self.means, device=device)[component] + self.sd * noise
+        return (
+            torch.tensor(self.means, device=device)[component]
+            + torch.tensor(self.sds, device=device)[component, None] * noise
+        )
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Normalised log-density, (n,), in the precision of x."""
         require_points("GaussianMixture", x, self.dim)
         means = torch.tensor(self.means, device=x.device, dtype=x.dtype)
         log_weights = torch.tensor(self.weights, device=x.device, dtype=x.dtype).log()
-        squares = ((x[:, None, :] - means) / self.sd).square().sum(2)
-        log_constant = self.dim * math.log(self.sd * math.sqrt(2 * math.pi))
-        return torch.logsumexp(log_weights - 0.5 * squares, dim=1) - log_constant
+        sds = torch.tensor(self.sds, device=x.device, dtype=x.dtype)
+        squares = ((x[:, None, :] - means) / sds[:, None]).square().sum(2)
+        # Relative to the first component: one standard deviation for all changes no bit of the weights.
+        log_heights = log_weights - self.dim * (sds / sds[0]).log()
+        log_constant = self.dim * math.log(self.sds[0] * math.sqrt(2 * math.pi))
+        return torch.logsumexp(log_heights - 0.5 * squares, dim=1) - log_constant
 
 
 def _on_a_circle(weights: Sequence[float]) -> GaussianMixture:
@@ -110,6 +130,27 @@ def unequal_gaussians() -> GaussianMixture:
         8.0
     """
     return _on_a_circle([float(index + 1) for index in range(8)])
+
+
+def two_scales() -> GaussianMixture:
+    """A thin ring around the origin, and a wide blob on either side of it; half of the mass each.
+
+    The ring is 48 Gaussians so close that it has no gaps. Ring and blobs have nearly the same entropy, so
+    that neither draws chains by its volume. A step that fits the ring does not reach the blobs in a
+    short chain, and one that reaches them jumps over the ring.
+
+    Example:
+        >>> import torch
+        >>> x = two_scales().sample(10_000, torch.Generator().manual_seed(0))
+        >>> round((x.norm(dim=1) < 1.7).float().mean().item(), 2)
+        0.5
+    """
+    angles = [2 * math.pi * index / RING_PARTS for index in range(RING_PARTS)]
+    ring = [(RING_RADIUS * math.cos(angle), RING_RADIUS * math.sin(angle)) for angle in angles]
+    blobs = [(-BLOB_DISTANCE, 0.0), (BLOB_DISTANCE, 0.0)]
+    sds = [RING_SD] * len(ring) + [BLOB_SD] * len(blobs)
+    weights = [1 / len(ring)] * len(ring) + [1 / len(blobs)] * len(blobs)
+    return GaussianMixture((*ring, *blobs), tuple(sds), tuple(weights))
 
 
 @dataclass(frozen=True)

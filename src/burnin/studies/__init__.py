@@ -4,9 +4,11 @@ from burnin.studies.convergent import CONVERGENT_TOY
 from burnin.studies.rings import RINGS, RINGS_BETA, RINGS_CHANGES
 from burnin.studies.robust import ROBUST_TOY
 from burnin.studies.rows import Study, run_study
+from burnin.studies.samplers import TWO_SAMPLERS
 
 STUDIES: dict[str, Study] = {
-    study.name: study for study in (RINGS, RINGS_CHANGES, RINGS_BETA, ROBUST_TOY, CONVERGENT_TOY)
+    study.name: study
+    for study in (RINGS, RINGS_CHANGES, RINGS_BETA, ROBUST_TOY, TWO_SAMPLERS, CONVERGENT_TOY)
 }
 
 __all__ = ["STUDIES", "Study", "run_study"]

@@ -115,11 +115,12 @@ def _cell(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     diverged = sum(row["ended"] != "finished" for row in rows)
-    text = f"{_mean(rows, 'density_kl')} ({_mean(rows, 'sample_distance')})"
+    text = f"{mean_and_error(rows, 'density_kl')} ({mean_and_error(rows, 'sample_distance')})"
     return text + (f", {diverged} of {len(rows)} diverged" if diverged else "")
 
 
-def _mean(rows: Sequence[Mapping[str, Any]], metric: str) -> str:
+def mean_and_error(rows: Sequence[Mapping[str, Any]], metric: str) -> str:
+    """The mean of a metric over rows, with its standard error where there are several."""
     values = [float(row[metric]) for row in rows if row[metric] is not None]
     if not values:
         return "not finite"
