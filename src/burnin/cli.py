@@ -187,7 +187,8 @@ def reproduce(
     for check in checks:
         mark = "as expected" if check.holds else "NOT so (the paper's claim)" if check.claim else "MISSED"
         print(f"{check.text}: {mark}")
-    console.print(f"table: {folder / 'table.md'}, figure: {folder / 'figure.png'}")
+    figure = f", figure: {folder / 'figure.png'}" if STUDIES[name].draw is not None else ""
+    console.print(f"table: {folder / 'table.md'}{figure}")
     if any(not check.holds and not check.claim for check in checks):
         raise typer.Exit(1)
 

@@ -5,10 +5,11 @@ from burnin.studies.rings import RINGS, RINGS_BETA, RINGS_CHANGES
 from burnin.studies.robust import ROBUST_TOY
 from burnin.studies.rows import Study, run_study
 from burnin.studies.samplers import TWO_SAMPLERS
+from burnin.studies.verdicts import VERDICTS
 
 STUDIES: dict[str, Study] = {
     study.name: study
-    for study in (RINGS, RINGS_CHANGES, RINGS_BETA, ROBUST_TOY, TWO_SAMPLERS, CONVERGENT_TOY)
+    for study in (RINGS, RINGS_CHANGES, RINGS_BETA, ROBUST_TOY, TWO_SAMPLERS, CONVERGENT_TOY, VERDICTS)
 }
 
 __all__ = ["STUDIES", "Study", "run_study"]

@@ -46,7 +46,7 @@ class Study:
         rows: each row as key=value changes of the recipe.
         metrics: the numbers of the table, in its order.
         measure: a row's numbers from its model and assessment.
-        draw: the figures, from the rows' samples and densities.
+        draw: the figures, from the rows' samples and densities; None for none.
         tabulate: the table in words; one column for each row by default.
     """
 
@@ -58,7 +58,7 @@ class Study:
     quick_rows: Sequence[str]
     metrics: Sequence[str]
     measure: Callable[[Model, Assessment], dict[str, Any]]
-    draw: Callable[[Path, Config, Sequence[str]], None]
+    draw: Callable[[Path, Config, Sequence[str]], None] | None
     tabulate: Callable[[Rows], str] | None = None
 
 
@@ -229,5 +229,6 @@ def _collect(study: Study, out: Path, configs: Mapping[str, Config]) -> tuple[di
     write_json(out / "table.json", table)
     text = study.tabulate(metrics) if study.tabulate is not None else markdown_table(metrics, study.metrics)
     (out / "table.md").write_text(text, encoding="utf-8")
-    study.draw(out, first, list(configs))
+    if study.draw is not None:
+        study.draw(out, first, list(configs))
     return table, checks
