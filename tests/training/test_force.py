@@ -18,7 +18,7 @@ from burnin.training.force import first_force
 
 @pytest.mark.parametrize(
     ("ratio", "words"),
-    [(0.05, "raise model.first_scale"), (0.2, ""), (5.0, ""), (20.0, "lower model.first_scale")],
+    [(0.009, "raise model.first_scale"), (0.02, ""), (5.0, ""), (20.0, "lower model.first_scale")],
 )
 def test_the_first_force_is_told_only_where_it_is_out_of_range(ratio: float, words: str) -> None:
     epsilon, dim = 0.125, 2

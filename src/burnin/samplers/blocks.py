@@ -89,12 +89,17 @@ def block_length(position: Tensor) -> int:
     return max(1, min(BLOCK_STEPS, BLOCK_NUMBERS // row))
 
 
+def draw_rows(position: Tensor, num_steps: int, generator: torch.Generator) -> Tensor:
+    """The numbers of so many steps of chains like `position`, a padded row for each step."""
+    width = math.ceil((position.numel() + position.shape[0] + 1) / GROUP) * GROUP
+    return torch.randn(num_steps, width, generator=generator, dtype=position.dtype, device=position.device)
+
+
 def draw_block(sampler: Sampler, state: ChainState, num_steps: int, generator: torch.Generator) -> Block:
     """The next `num_steps` steps' feed, from the chains' own stream."""
     position = state.position
     n, numel = position.shape[0], position.numel()
-    width = math.ceil((numel + n + 1) / GROUP) * GROUP
-    rows = torch.randn(num_steps, width, generator=generator, dtype=position.dtype, device=position.device)
+    rows = draw_rows(position, num_steps, generator)
     return Block(
         normal=rows[:, :numel].view(num_steps, *position.shape),
         spare=rows[:, numel : numel + n + 1],

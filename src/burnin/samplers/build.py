@@ -112,6 +112,7 @@ def _load(path: str) -> ctypes.CDLL:
     loaded.burnin_learn.restype = pointer
     loaded.burnin_weight_gradients.argtypes = [pointer, count, pointer, pointer, pointer]
     loaded.burnin_update.argtypes = [pointer]
+    loaded.burnin_train.argtypes = [pointer]
     loaded.burnin_forget.argtypes = [pointer]
     loaded.burnin_forget.restype = None
     return loaded

@@ -106,6 +106,11 @@ class Engine:
             code = self._native(form, len(batch), self.expected_steps).library
         return Prepared(energy, form, code)
 
+    def take_updates(self) -> None:
+        """Notes that whole updates are computed natively, their chains among them."""
+        self.path = "native"
+        self._tell("chains: native code, several updates a call")
+
     def _native(self, form: ClosedForm, rows: int, steps: int) -> Built:
         if self._built is None:
             built = library(build=self.compile == "always" or native.pays(form, rows, steps))

@@ -45,7 +45,9 @@ class _Network(ctypes.Structure):
     )
 
 
-class _Problem(ctypes.Structure):
+class Problem(ctypes.Structure):
+    """Problem of the native code: chains and what drives them."""
+
     _fields_ = (
         ("network", Pointer),
         ("packed", Pointer),
@@ -131,7 +133,7 @@ class NativeChain:
             "threshold": _doubles([n * numbers.resample_below for numbers in schedule]) if coupled else None,
         }
         normal = block.normal if block.normal[0].is_contiguous() else block.normal.contiguous()
-        problem = _Problem(
+        problem = Problem(
             network=ctypes.addressof(self.energy.network),
             packed=self.energy.packed,
             sampler=_KINDS[type(self.sampler)],

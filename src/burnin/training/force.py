@@ -13,6 +13,9 @@ from burnin.samplers import HMC, Annealed
 from burnin.training.arms import Arm
 from burnin.training.scale import FisherScale
 
+FEEBLE = 0.01
+"""A drift of a tenth of what is balanced with the noise (0.1); less is a feeble start."""
+
 
 def chain_noise(
     arms: Sequence[Arm], dim: int, *, update: int, scale: FisherScale | None = None, factor: float = 1.0
@@ -35,10 +38,11 @@ def chain_noise(
 
 
 def first_force(numbers: Mapping[str, float], noises: Mapping[str, ChainNoise]) -> list[str]:
-    """What is to be said of the first update's forces: nothing where they are balanced with the noise.
+    """What is to be said of the first update's forces: nothing where they are near their target.
 
     Convergent learning works best when r has the same order of magnitude throughout, near that of the
-    noise; a freshly initialised network may be orders away (convergent, section A).
+    noise; a freshly initialised network may be orders away (convergent, section A). The paper calls a
+    tenth of its target a reasonable start.
 
     Example:
         >>> said = first_force({"r/bank": 1e-6, "step_size/bank": 1.0}, {"bank": ChainNoise(7.8e-3, 2)})
@@ -51,9 +55,9 @@ def first_force(numbers: Mapping[str, float], noises: Mapping[str, ChainNoise]) 
         if r <= 0 or step <= 0:  # an arm without steps has no force
             continue
         found = balance(np.array([r]), np.array([step]), noise)
-        if found.state == "balanced":
+        low = found.ratio < FEEBLE and found.ratio_to_one < 10 * FEEBLE
+        if not low and found.state != "the drift dominates":
             continue
-        low = found.state == "the noise dominates"
         said.append(
             f"first update: the force of arm {name!r} drifts its chains by {found.ratio:.2g} of their noise "
             f"a step; learning starts soonest between 0.1 and 10: {'raise' if low else 'lower'} "

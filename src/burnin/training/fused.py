@@ -24,14 +24,18 @@ from burnin.samplers import Prepared
 Pointer = ctypes.c_void_p
 
 
-class _Report(ctypes.Structure):
+class Report(ctypes.Structure):
+    """ArmReport of the native code."""
+
     _fields_ = tuple(
         (name, ctypes.c_double)
         for name in ("d", "std", "grad_scale", "effective", "largest", "positive", "gap")
     )
 
 
-class _Update(ctypes.Structure):
+class Update(ctypes.Structure):
+    """Update of the native code: the weights' part of an update."""
+
     _fields_ = (
         ("packed", Pointer),
         ("x", Pointer),
@@ -75,22 +79,41 @@ def fused_update(
         negatives: of each arm.
         clip_norm: longest gradient; None for no limit.
     """
-    temperature = _temperature(objective)
-    if temperature is None or not isinstance(energy, Prepared) or not _is_plain_adam(optimizer):
+    temperature = contrast_temperature(objective)
+    if temperature is None or not isinstance(energy, Prepared) or not is_plain_adam(optimizer):
         return None
     batch = torch.cat([data, *(arm.position for arm in negatives)])
     packed = energy.packed_for_weights(batch)
-    group = optimizer.param_groups[0]
     if packed is None or any(arm.variant == "true_objective" and len(data) < 2 for arm in negatives):
         return None
     parameters = [*packed.form.weights, *packed.form.biases]
-    if {id(parameter) for parameter in group["params"]} != {id(parameter) for parameter in parameters}:
+    if not trains(optimizer, parameters):
         return None
-    if not all(parameter.is_contiguous() for parameter in parameters):
-        return None
+    call, held = describe_update(optimizer, parameters, negatives, len(data), temperature, clip_norm)
+    call.packed, call.x = packed.packed, batch.data_ptr()
+    reports = (Report * len(negatives))()
+    call.reports = ctypes.addressof(reports)
+    code = packed.library.burnin_update(ctypes.byref(call))
+    if code != 0:
+        raise MemoryError(f"there is no memory to learn from {len(batch)} positions")
+    # What torch's schedulers look for: that the optimiser has made a step before they do.
+    optimizer._opt_called = True  # type: ignore[attr-defined]
+    infos = [info_of(report, arm.beta) for report, arm in zip(reports, negatives, strict=True)]
+    del held  # alive until here: the call reads it
+    return Learned(call.loss, infos, bool(call.finite))
+
+
+def describe_update(
+    optimizer: torch.optim.Optimizer,
+    parameters: Sequence[Tensor],
+    negatives: Sequence[Negatives],
+    num_data: int,
+    temperature: float,
+    clip_norm: float | None,
+) -> tuple[Update, object]:
+    """The update as native code wants it, but for the positions, and what must live until it was made."""
     states = [_state(optimizer, parameter) for parameter in parameters]
     pool_of = {arm: number for number, pool in enumerate(pools_of(negatives)) for arm in pool}
-    reports = (_Report * len(negatives))()
     arrays: dict[str, tuple[Any, list[Any]]] = {
         "sizes": (ctypes.c_int64, [len(arm.position) for arm in negatives]),
         "pool": (ctypes.c_int64, [pool_of[i] for i in range(len(negatives))]),
@@ -103,10 +126,9 @@ def fused_update(
         "steps": (Pointer, _addresses([state["step"] for state in states])),
     }
     held = {name: (kind * len(values))(*values) for name, (kind, values) in arrays.items()}
-    call = _Update(
-        packed=packed.packed,
-        x=batch.data_ptr(),
-        num_data=len(data),
+    group = optimizer.param_groups[0]
+    call = Update(
+        num_data=num_data,
         num_arms=len(negatives),
         temperature=temperature,
         clip_norm=clip_norm or 0.0,
@@ -114,20 +136,13 @@ def fused_update(
         decay_first=group["betas"][0],
         decay_second=group["betas"][1],
         epsilon=group["eps"],
-        reports=ctypes.addressof(reports),
         **{name: ctypes.addressof(array) for name, array in held.items()},
     )
-    code = packed.library.burnin_update(ctypes.byref(call))
-    if code != 0:
-        raise MemoryError(f"there is no memory to learn from {len(batch)} positions")
-    # What torch's schedulers look for: that the optimiser has made a step before they do.
-    optimizer._opt_called = True  # type: ignore[attr-defined]
-    infos = [_info(report, arm.beta) for report, arm in zip(reports, negatives, strict=True)]
-    return Learned(call.loss, infos, bool(call.finite))
+    return call, held
 
 
-def _temperature(objective: object) -> float | None:
-    """That of a contrast; None for any other objective."""
+def contrast_temperature(objective: object) -> float | None:
+    """The temperature of a contrast; None for any other objective."""
     if objective is contrast:
         return 1.0
     if isinstance(objective, partial) and objective.func is contrast and not objective.args:
@@ -135,7 +150,14 @@ def _temperature(objective: object) -> float | None:
     return None
 
 
-def _is_plain_adam(optimizer: torch.optim.Optimizer) -> bool:
+def trains(optimizer: torch.optim.Optimizer, parameters: Sequence[Tensor]) -> bool:
+    """Whether these, each in one piece of memory, are what the optimiser's one group trains."""
+    trained = {id(parameter) for parameter in optimizer.param_groups[0]["params"]}
+    return trained == {id(p) for p in parameters} and all(p.is_contiguous() for p in parameters)
+
+
+def is_plain_adam(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether it is torch's Adam with one group and nothing added."""
     if type(optimizer) is not torch.optim.Adam or len(optimizer.param_groups) != 1:
         return False
     group = optimizer.param_groups[0]
@@ -158,7 +180,8 @@ def _addresses(tensors: Sequence[Tensor]) -> list[int]:
     return [tensor.data_ptr() for tensor in tensors]
 
 
-def _info(report: _Report, beta: float) -> ArmInfo:
+def info_of(report: Report, beta: float) -> ArmInfo:
+    """What native code says of an arm, as the objective would."""
     snr = 0.0 if report.std == 0 else report.d / report.std
     weighted = None
     if beta != 0:

@@ -35,7 +35,10 @@ from burnin.training.fused import Learned, fused_update
 from burnin.training.guard import Guard, GuardSettings
 from burnin.training.online import TrainingWatch
 from burnin.training.scale import FisherScale
+from burnin.training.several import plan_of, several_updates
 
+TOGETHER = 50
+"""Updates that are made in one go at most, where they can be: Ctrl-C waits for them."""
 Objective = Callable[[Energy, Tensor, Sequence[Negatives]], tuple[Tensor, list[ArmInfo]]]
 Metrics = Mapping[str, float]
 
@@ -96,6 +99,11 @@ class Trainer:
             averaging = get_ema_multi_avg_fn(parts.average)  # type: ignore[no-untyped-call]
             self.averaged = AveragedModel(parts.energy, multi_avg_fn=averaging)
         self._finite = True
+        self._plan = None
+        if parts.average == 0 and parts.scale is None and parts.clip_norm is None:
+            self._plan = plan_of(
+                parts.energy, parts.data, parts.arms, parts.optimizer, parts.scheduler, parts.objective
+            )
         self._open_streams()
         self._last_good = self.snapshot().clone()
 
@@ -132,6 +140,33 @@ class Trainer:
         self.step += 1
         self._finite = learned.finite
         return _numbers(parts.arms, runs, learned.infos, learned.loss, learning_rate)
+
+    def updates(self, most: int) -> Iterator[dict[str, float]]:
+        """At least one update and at most `most`; gives each one's numbers, `step` counting along.
+
+        Several are made in one native call where the parts are simple enough (`burnin.training.several`);
+        then weights and streams are at the last of them from the first number on.
+        """
+        made = None
+        if self._plan is not None and self.step_factor == 1.0:
+            made = several_updates(self._plan, most, self.batch_size, self.streams, self.engine)
+        if made is None:
+            yield self.update()
+            return
+        name = self.parts.arms[0].name
+        for one in made:
+            self.step += 1
+            self._finite = one.finite
+            numbers = {"loss": one.loss, "learning_rate": one.learning_rate}
+            yield numbers | _arm_numbers(
+                name,
+                one.info,
+                one.gradient_norm,
+                one.step_size,
+                one.acceptance,
+                one.num_stopped,
+                one.num_non_finite,
+            )
 
     def _learn(self, energy: Energy, data: Tensor, negatives: Sequence[Negatives]) -> Learned:
         """Changes the weights: in one native call where it can be done, else by torch."""
@@ -179,8 +214,24 @@ class Trainer:
         try:
             with _ctrl_c() as interrupted:
                 while self.step < num_updates:
-                    numbers = self.update()
-                    trouble = self._trouble(numbers)
+                    left = min(num_updates - self.step, checkpoint_every - self.step % checkpoint_every)
+                    trouble = None
+                    for numbers in self.updates(min(left, TOGETHER)):
+                        trouble = self._trouble(numbers)
+                        if trouble is not None:
+                            break
+                        if log is not None and (self.step % log_every == 0 or self.step == num_updates):
+                            log.write(self.step, {**numbers, "seconds": time.perf_counter() - before})
+                        if on_update is not None:
+                            on_update(self.step, numbers)
+                        said = self.watch.look(self.step, numbers)
+                        if self.step == 1 and (self.guard is None or self.guard.rollbacks == 0):
+                            said = [*first_force(numbers, self.chain_noise()), *said]
+                        for warning in said:
+                            if log is not None:
+                                log.note(self.step, warning)
+                            if on_event is not None:
+                                on_event(warning)
                     if trouble is not None:
                         message = self._roll_back(trouble)
                         if folder is not None and log is not None:
@@ -189,18 +240,6 @@ class Trainer:
                         if on_event is not None:
                             on_event(message)
                         continue
-                    if log is not None and (self.step % log_every == 0 or self.step == num_updates):
-                        log.write(self.step, {**numbers, "seconds": time.perf_counter() - before})
-                    if on_update is not None:
-                        on_update(self.step, numbers)
-                    said = self.watch.look(self.step, numbers)
-                    if self.step == 1:
-                        said = [*first_force(numbers, self.chain_noise()), *said]
-                    for warning in said:
-                        if log is not None:
-                            log.note(self.step, warning)
-                        if on_event is not None:
-                            on_event(warning)
                     stop = interrupted()
                     due = due or self.step % checkpoint_every == 0
                     # What a rollback returns to must be good: a suspicious update is not saved.
@@ -345,18 +384,33 @@ def _numbers(
 ) -> dict[str, float]:
     numbers = {"loss": loss, "learning_rate": learning_rate}
     for arm, arm_run, info in zip(arms, runs, infos, strict=True):
-        numbers |= {
-            f"d/{arm.name}": info.d,
-            f"std/{arm.name}": info.std,
-            f"snr/{arm.name}": info.snr,
-            f"r/{arm.name}": arm_run.gradient_norm,
-            f"step_size/{arm.name}": arm_run.step_size,
-            f"acceptance/{arm.name}": arm_run.acceptance,
-            f"stopped/{arm.name}": float(arm_run.num_stopped),
-            f"non_finite/{arm.name}": float(arm_run.num_non_finite),
-        }
-        if info.beta is not None:
-            numbers |= {f"{name}/{arm.name}": value for name, value in info.beta._asdict().items()}
+        numbers |= _arm_numbers(
+            arm.name,
+            info,
+            arm_run.gradient_norm,
+            arm_run.step_size,
+            arm_run.acceptance,
+            arm_run.num_stopped,
+            arm_run.num_non_finite,
+        )
+    return numbers
+
+
+def _arm_numbers(
+    name: str, info: ArmInfo, r: float, step_size: float, acceptance: float, stopped: int, non_finite: int
+) -> dict[str, float]:
+    numbers = {
+        f"d/{name}": info.d,
+        f"std/{name}": info.std,
+        f"snr/{name}": info.snr,
+        f"r/{name}": r,
+        f"step_size/{name}": step_size,
+        f"acceptance/{name}": acceptance,
+        f"stopped/{name}": float(stopped),
+        f"non_finite/{name}": float(non_finite),
+    }
+    if info.beta is not None:
+        numbers |= {f"{monitor}/{name}": value for monitor, value in info.beta._asdict().items()}
     return numbers
 
 

@@ -96,9 +96,80 @@ void run_chain(Problem& p) {
     for (const Worker& worker : workers) p.non_finite += worker.non_finite;
 }
 
+// Several updates of one arm in one call. `chain` and `update` say what is the same for all of them; their
+// states, inputs and results are taken from here.
+struct Training {
+    const Network* network;     // its weights change from update to update
+    const Problem* chain;
+    const Update* update;
+    int64_t num_updates;
+    const float* data;          // (updates, num_data, dim)
+    float* position;            // (updates, chains, dim): starts, then ends
+    const float* normal;        // (updates, steps, ...), with normal_stride floats from one update to the next
+    int64_t normal_stride;
+    const double* rates;        // (updates)
+    // Results, (updates) each.
+    double *loss, *norm, *acceptance;
+    int64_t *stopped, *non_finite, *finite;
+};
+
 void fill(Tile& tile, const float* x, ptrdiff_t rows) {
     const ptrdiff_t dim = tile.net.dim;
     for (ptrdiff_t r = 0; r < rows; ++r) std::copy(x + r * dim, x + (r + 1) * dim, tile.position + r * tile.stride);
+}
+
+void evaluate(const PackedNetwork& net, const float* x, ptrdiff_t rows, float* energy, float* gradient) {
+    Tile tile(net, std::min(rows, LARGEST_TILE));
+    for (ptrdiff_t first = 0; first < rows; first += LARGEST_TILE) {
+        const ptrdiff_t count = std::min(LARGEST_TILE, rows - first);
+        fill(tile, x + first * net.dim, count);
+        tile.evaluate(count);
+        std::copy(tile.energy, tile.energy + count, energy + first);
+        for (ptrdiff_t r = 0; r < count; ++r)
+            std::copy(tile.gradient + r * tile.stride, tile.gradient + r * tile.stride + net.dim,
+                      gradient + (first + r) * net.dim);
+    }
+}
+
+// The u-th update: chains from their start to their end, then the weights.
+void train_once(const Training& t, int64_t u) {
+    const PackedNetwork net(*t.network);
+    Problem chain = *t.chain;
+    Update update = *t.update;
+    const ptrdiff_t n = chain.num_chains, dim = net.dim, num_data = update.num_data;
+    std::vector<float> energy(static_cast<size_t>(n)), log_weight(energy), acceptance(energy), norm(energy);
+    std::vector<float> gradient(size_t(n * dim)), x(size_t((num_data + n) * dim));
+    std::vector<uint8_t> alive(static_cast<size_t>(n));
+    float* position = t.position + u * n * dim;
+    evaluate(net, position, n, energy.data(), gradient.data());
+    for (ptrdiff_t i = 0; i < n; ++i)
+        alive[size_t(i)] =
+            std::isfinite(energy[size_t(i)] + std::sqrt(square_sum(gradient.data() + i * dim, dim)));
+    chain.packed = &net;
+    chain.position = position;
+    chain.energy = energy.data();
+    chain.gradient = gradient.data();
+    chain.alive = alive.data();
+    chain.log_weight = log_weight.data();
+    chain.acceptance = acceptance.data();
+    chain.gradient_norm = norm.data();
+    chain.normal = chain.spare = t.normal + u * t.normal_stride;  // without adaptation no step reads `spare`
+    chain.norm_sum = chain.acceptance_sum = 0;
+    chain.non_finite = 0;
+    if (chain.num_steps > 0) run_chain(chain);
+    std::copy(t.data + u * num_data * dim, t.data + (u + 1) * num_data * dim, x.data());
+    std::copy(position, position + n * dim, x.data() + num_data * dim);
+    update.packed = &net;
+    update.x = x.data();
+    update.rate = t.rates[u];
+    update.reports += u;
+    Learner(update).run();
+    t.loss[u] = update.loss;
+    t.finite[u] = update.finite;
+    t.norm[u] = chain.norm_sum / double(std::max<int64_t>(1, chain.num_steps));
+    t.acceptance[u] = chain.acceptance_sum / double(std::max<int64_t>(1, chain.num_steps));
+    t.non_finite[u] = chain.non_finite;
+    t.stopped[u] = n - std::count(alive.begin(), alive.end(), uint8_t(1));
 }
 
 // Runs `body`; no exception crosses the C interface.
@@ -128,18 +199,7 @@ void burnin_unpack(const PackedNetwork* packed) { delete packed; }
 
 // Energies (rows) and gradients (rows, dim) at x (rows, dim).
 int burnin_evaluate(const PackedNetwork* net, const float* x, int64_t rows, float* energy, float* gradient) {
-    return guarded([&] {
-        Tile tile(*net, std::min<ptrdiff_t>(rows, LARGEST_TILE));
-        for (ptrdiff_t first = 0; first < rows; first += LARGEST_TILE) {
-            const ptrdiff_t count = std::min<ptrdiff_t>(LARGEST_TILE, rows - first);
-            fill(tile, x + first * net->dim, count);
-            tile.evaluate(count);
-            std::copy(tile.energy, tile.energy + count, energy + first);
-            for (ptrdiff_t r = 0; r < count; ++r)
-                std::copy(tile.gradient + r * tile.stride, tile.gradient + r * tile.stride + net->dim,
-                          gradient + (first + r) * net->dim);
-        }
-    });
+    return guarded([&] { evaluate(*net, x, rows, energy, gradient); });
 }
 
 // Energies at x, with all that the gradients of the weights need; null when there is no memory. To be
@@ -169,6 +229,16 @@ int burnin_update(Update* update) {
         if (update->variant[a] < 0 || update->variant[a] >= NUM_VARIANTS || update->sizes[a] < 1)
             return BAD_ARGUMENT;
     return guarded([&] { Learner(*update).run(); });
+}
+
+// Several updates, one after the other; see Training. One arm of Langevin chains.
+int burnin_train(const Training* training) {
+    const Problem& chain = *training->chain;
+    if (!valid(*training->network) || chain.sampler != LANGEVIN || chain.gain || chain.reweight)
+        return BAD_ARGUMENT;
+    return guarded([&] {
+        for (int64_t u = 0; u < training->num_updates; ++u) train_once(*training, u);
+    });
 }
 
 // Takes the chains through problem->num_steps steps.
