@@ -25,7 +25,7 @@ SHORT_RUN = [
     'noise.kind="gaussian"',
     "model.temperature=5e-5",
     "model.average=0.0",
-    "sampler.num_steps=100",
+    "sampler={num_steps=100, step_size=1.0}",
     'optimizer.name="Adam"',
     "optimizer.learning_rate=1e-4",
     'optimizer.decay="none"',
@@ -37,6 +37,7 @@ its 100,000 updates."""
 START = {"mixture": "noise.scale=1.0", "rings": "noise.scale=2.0"}
 ROWS: dict[str, list[str]] = {
     **{f"{data}-convergent": changes for data, changes in DATA.items()},
+    "mixture-constant-step": [*DATA["mixture"], "sampler.step_size=1.0"],
     **{f"{data}-short-run": [*changes, *SHORT_RUN, START[data]] for data, changes in DATA.items()},
 }
 
