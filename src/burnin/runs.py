@@ -18,7 +18,7 @@ from burnin.evaluation.model import Model
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.training import RunFolder, load_checkpoint, read_metrics
-from burnin.training.trainer import Metrics
+from burnin.training.parts import Metrics
 
 
 def train_in(

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import math
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from burnin.core import CheckpointError, Density, DivergedError, Energy, Outcome
+from burnin.core import CheckpointError, DivergedError, Energy, Outcome
 from burnin.diagnostics import ChainNoise
-from burnin.objectives import ArmInfo, Negatives, contrast
+from burnin.objectives import Negatives
 from burnin.rng import Streams
 from burnin.samplers import Engine
-from burnin.training.arms import Arm, ArmRun, run_arms
+from burnin.training.arms import run_arms
 from burnin.training.checkpoint import (
     Snapshot,
     load_weights,
@@ -33,46 +28,14 @@ from burnin.training.folder import MetricsLog, RunFolder
 from burnin.training.force import chain_noise, first_force
 from burnin.training.fused import Learned, fused_update
 from burnin.training.guard import Guard, GuardSettings
+from burnin.training.interrupt import ctrl_c
+from burnin.training.numbers import made_numbers, update_numbers
 from burnin.training.online import TrainingWatch
-from burnin.training.scale import FisherScale
+from burnin.training.parts import Metrics, Parts
 from burnin.training.several import plan_of, several_updates
 
 TOGETHER = 50
 """Updates that are made in one go at most, where they can be: Ctrl-C waits for them."""
-Objective = Callable[[Energy, Tensor, Sequence[Negatives]], tuple[Tensor, list[ArmInfo]]]
-Metrics = Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What a training run is made of; each part may be exchanged for another of its kind.
-
-    Attributes:
-        energy: the network; any nn.Module from a batch to (n,) or (n, 1).
-        data: where batches come from.
-        arms: where negatives come from.
-        optimizer: any torch optimiser of the energy's parameters.
-        scheduler: any torch learning-rate scheduler of that optimiser, stepped at every update.
-        objective: what is made small.
-        scale: the per-dimension step, if it is to be fitted.
-        average: decay of the running average of the weights, which becomes the model; 0 for none.
-        clip_norm: longest gradient of the network's weights, for a total weight 1 of the arms; longer
-            ones are shortened to it. None for no limit.
-        guard: what counts as divergence; None raises at the first non-finite value.
-        engine: how chains are computed; None chooses by itself.
-    """
-
-    energy: nn.Module
-    data: Density
-    arms: Sequence[Arm]
-    optimizer: torch.optim.Optimizer
-    scheduler: torch.optim.lr_scheduler.LRScheduler | None = None
-    objective: Objective = contrast
-    scale: FisherScale | None = None
-    average: float = 0.0
-    clip_norm: float | None = None
-    guard: GuardSettings | None = None
-    engine: Engine | None = None
 
 
 class Trainer:
@@ -139,7 +102,7 @@ class Trainer:
             self.averaged.update_parameters(parts.energy)
         self.step += 1
         self._finite = learned.finite
-        return _numbers(parts.arms, runs, learned.infos, learned.loss, learning_rate)
+        return update_numbers(parts.arms, runs, learned.infos, learned.loss, learning_rate)
 
     def updates(self, most: int) -> Iterator[dict[str, float]]:
         """At least one update and at most `most`; gives each one's numbers, `step` counting along.
@@ -157,16 +120,7 @@ class Trainer:
         for one in made:
             self.step += 1
             self._finite = one.finite
-            numbers = {"loss": one.loss, "learning_rate": one.learning_rate}
-            yield numbers | _arm_numbers(
-                name,
-                one.info,
-                one.gradient_norm,
-                one.step_size,
-                one.acceptance,
-                one.num_stopped,
-                one.num_non_finite,
-            )
+            yield made_numbers(name, one)
 
     def _learn(self, energy: Energy, data: Tensor, negatives: Sequence[Negatives]) -> Learned:
         """Changes the weights: in one native call where it can be done, else by torch."""
@@ -212,7 +166,7 @@ class Trainer:
         if folder is not None and self.step == 0:
             save_checkpoint(folder.path, 0, self.snapshot())
         try:
-            with _ctrl_c() as interrupted:
+            with ctrl_c() as interrupted:
                 while self.step < num_updates:
                     left = min(num_updates - self.step, checkpoint_every - self.step % checkpoint_every)
                     trouble = None
@@ -377,59 +331,3 @@ class Trainer:
                 group["initial_lr"] *= factor
         if self.parts.scheduler is not None:
             self.parts.scheduler.base_lrs = [rate * factor for rate in self.parts.scheduler.base_lrs]
-
-
-def _numbers(
-    arms: Sequence[Arm], runs: Sequence[ArmRun], infos: Sequence[ArmInfo], loss: float, learning_rate: float
-) -> dict[str, float]:
-    numbers = {"loss": loss, "learning_rate": learning_rate}
-    for arm, arm_run, info in zip(arms, runs, infos, strict=True):
-        numbers |= _arm_numbers(
-            arm.name,
-            info,
-            arm_run.gradient_norm,
-            arm_run.step_size,
-            arm_run.acceptance,
-            arm_run.num_stopped,
-            arm_run.num_non_finite,
-        )
-    return numbers
-
-
-def _arm_numbers(
-    name: str, info: ArmInfo, r: float, step_size: float, acceptance: float, stopped: int, non_finite: int
-) -> dict[str, float]:
-    numbers = {
-        f"d/{name}": info.d,
-        f"std/{name}": info.std,
-        f"snr/{name}": info.snr,
-        f"r/{name}": r,
-        f"step_size/{name}": step_size,
-        f"acceptance/{name}": acceptance,
-        f"stopped/{name}": float(stopped),
-        f"non_finite/{name}": float(non_finite),
-    }
-    if info.beta is not None:
-        numbers |= {f"{monitor}/{name}": value for monitor, value in info.beta._asdict().items()}
-    return numbers
-
-
-@contextmanager
-def _ctrl_c() -> Iterator[Callable[[], bool]]:
-    """Turns the first Ctrl-C into a flag that is read between updates; a second one interrupts at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    pressed = False
-    old = signal.getsignal(signal.SIGINT)
-
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        pressed = True
-        signal.signal(signal.SIGINT, old)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: pressed
-    finally:
-        signal.signal(signal.SIGINT, old)

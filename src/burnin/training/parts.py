@@ -1,0 +1,51 @@
+"""What a training run is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from burnin.core import Density, Energy
+from burnin.objectives import ArmInfo, Negatives, contrast
+from burnin.samplers import Engine
+from burnin.training.arms import Arm
+from burnin.training.guard import GuardSettings
+from burnin.training.scale import FisherScale
+
+Objective = Callable[[Energy, Tensor, Sequence[Negatives]], tuple[Tensor, list[ArmInfo]]]
+Metrics = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a training run is made of; each part may be exchanged for another of its kind.
+
+    Attributes:
+        energy: the network; any nn.Module from a batch to (n,) or (n, 1).
+        data: where batches come from.
+        arms: where negatives come from.
+        optimizer: any torch optimiser of the energy's parameters.
+        scheduler: any torch learning-rate scheduler of that optimiser, stepped at every update.
+        objective: what is made small.
+        scale: the per-dimension step, if it is to be fitted.
+        average: decay of the running average of the weights, which becomes the model; 0 for none.
+        clip_norm: longest gradient of the network's weights, for a total weight 1 of the arms; longer
+            ones are shortened to it. None for no limit.
+        guard: what counts as divergence; None raises at the first non-finite value.
+        engine: how chains are computed; None chooses by itself.
+    """
+
+    energy: nn.Module
+    data: Density
+    arms: Sequence[Arm]
+    optimizer: torch.optim.Optimizer
+    scheduler: torch.optim.lr_scheduler.LRScheduler | None = None
+    objective: Objective = contrast
+    scale: FisherScale | None = None
+    average: float = 0.0
+    clip_norm: float | None = None
+    guard: GuardSettings | None = None
+    engine: Engine | None = None
