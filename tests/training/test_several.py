@@ -18,7 +18,8 @@ from burnin.energies import MLP
 from burnin.objectives import Variant, contrast
 from burnin.rng import Streams
 from burnin.samplers import MALA, Engine, Langevin
-from burnin.samplers.build import find_compiler
+from burnin.samplers import engine as engine_module
+from burnin.samplers.build import Built, find_compiler
 from burnin.starts import Bank, FromData, FromNoise
 from burnin.training import Arm, GuardSettings, Parts, Trainer
 
@@ -156,3 +157,27 @@ def test_without_a_guard_divergence_ends_the_run() -> None:
     trainer = Trainer(replace(trainer.parts, data=Spoilt()), batch_size=12, streams=Streams(3))
     with pytest.raises(DivergedError, match="diverged at update 8"):
         trainer.train(100)
+
+
+@needs_compiler
+def test_a_run_goes_on_the_way_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Native code that appears half-way, built by another program, must not change a run's rounding."""
+    first = make_trainer()
+    first.engine.compile = "auto"
+    with monkeypatch.context() as patch:
+        patch.setattr(engine_module, "library", lambda *, build: Built(None, "not built yet"))
+        first.train(5)
+    assert first.engine.path == "plain"
+    resumed = make_trainer()
+    resumed.restore(first.snapshot().clone())
+    for trainer in (first, resumed):
+        trainer.train(12)
+        assert trainer.engine.path == "plain"
+    assert torch.equal(weights(first), weights(resumed))
+    native = make_trainer()
+    native.train(5)
+    later = make_trainer()
+    later.engine.compile = "auto"  # for so few steps it would not build
+    later.restore(native.snapshot().clone())
+    later.train(12)
+    assert later.engine.path == "native"

@@ -6,6 +6,7 @@ run, and says in one line what it decided and why.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Literal, get_args
@@ -74,12 +75,17 @@ class Engine:
         reason = "compile is never"
         if self.compile != "never":
             if form is not None and native.fits(sampler, form, state):
-                built = self._native(form, len(state.position), steps)
+                # What was prepared without native code stays without: one run, one way.
+                prepared = energy if isinstance(energy, Prepared) else None
+                built = (
+                    prepared.built if prepared is not None else self._native(form, len(state.position), steps)
+                )
                 if built.library is not None:
-                    threads = self.threads or torch.get_num_threads()
-                    packed = energy.packed(state.position.shape[1]) if isinstance(energy, Prepared) else None
-                    packed = packed or native.PackedForm(built.library, form, state.position.shape[1])
-                    chain = native.bind(sampler, packed, threads)
+                    dim, threads = state.position.shape[1], self.threads or torch.get_num_threads()
+                    packed = prepared.packed(dim) if prepared is not None else None
+                    chain = native.bind(
+                        sampler, packed or native.PackedForm(built.library, form, dim), threads
+                    )
                     return self._take("native", f"native code, up to {threads} threads", chain)
                 reason = f"no native code: {built.reason}"
             elif self.compile == "always" or self._pays(energy, state, steps):
@@ -91,20 +97,25 @@ class Engine:
                 reason = "too few to compile for"
         return self._take("plain", f"plain steps ({reason})", Plain(sampler, form or energy))
 
-    def prepare(self, energy: Energy, batch: Tensor) -> Energy:
+    def prepare(self, energy: Energy, batch: Tensor, native_code: bool | None = None) -> Energy:
         """The energy with its short ways, for chains and losses until its weights change.
 
         Arguments:
             energy: any; one without a closed form is returned as it is.
             batch: positions like those to come.
+            native_code: whether to use native code, as was decided before: a run that goes on must round as
+                it did when it began. None decides now.
         """
         form = closed_form(energy)
         if form is None:
             return energy
-        code = None
-        if self.compile != "never" and native.computes(form, batch):
-            code = self._native(form, len(batch), self.expected_steps).library
-        return Prepared(energy, form, code)
+        built = Built(None, "compile is never")
+        if native_code is False:
+            built = Built(None, "the run began without it")
+        elif self.compile != "never" and native.computes(form, batch):
+            steps = self.expected_steps if native_code is None else sys.maxsize
+            built = self._native(form, len(batch), steps)
+        return Prepared(energy, form, built)
 
     def take_updates(self) -> None:
         """Notes that whole updates are computed natively, their chains among them."""

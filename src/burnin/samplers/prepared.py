@@ -16,6 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from burnin.closed_form import ClosedForm
 from burnin.core import Energy
+from burnin.samplers.build import Built
 from burnin.samplers.native import PackedForm, Pointer, computes
 
 LARGEST_WORK = 2e8
@@ -31,13 +32,13 @@ class Prepared:
     Arguments:
         energy: the network.
         form: its closed form.
-        library: native code; None for none.
+        built: native code, or why there is none.
     """
 
-    def __init__(self, energy: Energy, form: ClosedForm, library: ctypes.CDLL | None) -> None:
+    def __init__(self, energy: Energy, form: ClosedForm, built: Built) -> None:
         self._energy = energy
         self._form = form
-        self._library = library
+        self.built = built
         self._packed: PackedForm | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -50,8 +51,8 @@ class Prepared:
 
     def packed(self, dim: int) -> PackedForm | None:
         """The weights for native code, packed at the first call; None where there is no such code."""
-        if self._packed is None and self._library is not None:
-            self._packed = PackedForm(self._library, self._form, dim)
+        if self._packed is None and self.built.library is not None:
+            self._packed = PackedForm(self.built.library, self._form, dim)
         return self._packed
 
     def energy_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,7 +86,7 @@ class Prepared:
 
     def _packed_for(self, x: Tensor) -> PackedForm | None:
         work = len(x) * sum(weight.numel() for weight in self._form.weights)
-        if self._library is None or work > LARGEST_WORK or not computes(self._form, x):
+        if self.built.library is None or work > LARGEST_WORK or not computes(self._form, x):
             return None
         return self.packed(x.shape[1])
 

@@ -106,7 +106,7 @@ def plan_of(
 
 
 def several_updates(
-    plan: Plan, count: int, batch_size: int, streams: Streams, engine: Engine
+    plan: Plan, count: int, batch_size: int, streams: Streams, engine: Engine, native_code: bool | None
 ) -> list[Made] | None:
     """Makes `count` updates; None, with nothing drawn and nothing done, where it has to be done singly."""
     arm = plan.arm
@@ -114,7 +114,7 @@ def several_updates(
     if arm.variant == "true_objective" and batch_size < 2:
         return None
     probe = torch.empty(batch_size + n, plan.data.dim)
-    energy = engine.prepare(plan.energy, probe)
+    energy = engine.prepare(plan.energy, probe, native_code)
     if not isinstance(energy, Prepared) or arm.num_steps > block_length(probe[:n]):
         return None
     packed = energy.packed_for_weights(probe)

@@ -15,7 +15,7 @@ from burnin.core import CheckpointError, DivergedError, Energy, Outcome
 from burnin.diagnostics import ChainNoise
 from burnin.objectives import Negatives
 from burnin.rng import Streams
-from burnin.samplers import Engine
+from burnin.samplers import Engine, Prepared
 from burnin.training.arms import run_arms
 from burnin.training.checkpoint import (
     Snapshot,
@@ -62,6 +62,7 @@ class Trainer:
             averaging = get_ema_multi_avg_fn(parts.average)  # type: ignore[no-untyped-call]
             self.averaged = AveragedModel(parts.energy, multi_avg_fn=averaging)
         self._finite = True
+        self._native: bool | None = None  # whether the run uses native code: decided once
         self._plan = None
         if parts.average == 0 and parts.scale is None and parts.clip_norm is None:
             self._plan = plan_of(
@@ -83,7 +84,9 @@ class Trainer:
         """One update of the weights; returns its numbers."""
         parts = self.parts
         data = parts.data.sample(self.batch_size, self.streams["data"])
-        energy = self.engine.prepare(parts.energy, data)
+        energy = self.engine.prepare(parts.energy, data, self._native)
+        if self._native is None and isinstance(energy, Prepared):
+            self._native = energy.built.library is not None
         if parts.scale is not None:
             parts.scale.update(energy, data)
         scale, stream = self._chain_scale(data), self.streams["chains"]
@@ -112,7 +115,8 @@ class Trainer:
         """
         made = None
         if self._plan is not None and self.step_factor == 1.0:
-            made = several_updates(self._plan, most, self.batch_size, self.streams, self.engine)
+            made = several_updates(self._plan, most, self.batch_size, self.streams, self.engine, self._native)
+            self._native = True if made is not None else self._native
         if made is None:
             yield self.update()
             return
@@ -241,6 +245,7 @@ class Trainer:
             "guard": self.guard.state() if self.guard is not None else None,
             "watch": dict(self.watch.negatives.streaks),
             "online": self.watch.state(),
+            "native": self._native,
         }
         return Snapshot(tensors, state)
 
@@ -269,6 +274,7 @@ class Trainer:
             self.watch.restore(state.get("online", {}))
             self.streams.restore(snapshot.part("stream"))
             self.step, self.step_factor = state["step"], state["step_factor"]
+            self._native = state["native"]
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"the checkpoint lacks {error}: it was made with other settings") from error
         self._last_good = self.snapshot().clone()
