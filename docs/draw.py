@@ -9,7 +9,7 @@ from typing import Any
 
 from burnin.bench import write_page
 from burnin.studies import robust, samplers
-from burnin.studies.rings import METRICS
+from burnin.studies.rings import METRICS, beta_summary
 from burnin.studies.table import markdown_table
 
 ROOT = Path(__file__).parent.parent
@@ -22,15 +22,6 @@ CHANGES = (
     "density_masses",
     "sample_distance",
     "long_run_distance",
-    "ended",
-)
-BETA = (
-    "density_kl",
-    "density_kl_within",
-    "density_masses",
-    "sample_distance",
-    "long_run_distance",
-    "thin_width",
     "ended",
 )
 FIVE = ("data", "noise", "persistent", "refresh", "hybrid")
@@ -54,7 +45,7 @@ def pieces() -> dict[str, str]:
         "robust-quick-origin": _origin(toys, next(iter(toys["rows"]))),
         "two-samplers": samplers.summary(_metrics(two)),
         "two-samplers-origin": _origin(two, next(iter(two["rows"]))),
-        "rings-beta": markdown_table(_metrics(weighted), BETA, rows_down=True),
+        "rings-beta": beta_summary(_metrics(weighted)),
         "rings-beta-origin": _origin(weighted, "beta-0"),
     }
 
@@ -83,9 +74,11 @@ def _origin(table: dict[str, Any], row: str) -> str:
     made = table["rows"][row]["made_by"]
     seeds = sorted({other["seed"] for other in table["rows"].values()})
     named = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+    command = made["command"].split(" --jobs ")[0].split(" --rows ")[0]  # of the study, not of its row
+    commits = list(dict.fromkeys(other["made_by"]["commit"] for other in table["rows"].values()))
     return (
-        f"`{made['command']}`, {named}, commit {made['commit']}, {made['time'][:10]}, {made['machine']}, "
-        f"torch {made['torch']}.\n"
+        f"`{command}`, {named}, commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}, "
+        f"{made['time'][:10]}, {made['machine']}, torch {made['torch']}.\n"
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from burnin.evaluation.model import Model
 from burnin.report import figures
 from burnin.rng import Streams
 from burnin.studies.rows import Study
+from burnin.studies.table import Rows, format_value, mean_and_error
 
 METRICS = (
     "density_kl",
@@ -148,6 +150,25 @@ BETA_ROWS: dict[str, list[str]] = {
     },
 }
 
+SEED = re.compile(r"(?P<name>.+?)(-s(?P<seed>\d+))?")
+
+
+def beta_summary(rows: Rows) -> str:
+    """Mean and standard error over the seeds of each way that β enters; the masses are the first seed's."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for name, metrics in rows.items():
+        match = SEED.fullmatch(name)
+        assert match is not None, name
+        groups.setdefault(match["name"], []).append(metrics)
+    shown = ("density_kl", "density_kl_within", "sample_distance", "long_run_distance", "thin_width")
+    lines = ["| | seeds | " + " | ".join(shown) + " | density_masses |", "|---" * (len(shown) + 3) + "|"]
+    for name, made in groups.items():
+        cells = [mean_and_error(made, metric) for metric in shown]
+        masses = format_value(made[0]["density_masses"])
+        lines.append(f"| {name} | {len(made)} | " + " | ".join(cells) + f" | {masses} |")
+    return "\n".join(lines) + "\n"
+
+
 RINGS = Study(
     name="rings",
     about="the five schemes of the hybrid paper on the 10-D rings (Fig. 2)",
@@ -180,4 +201,5 @@ RINGS_BETA = Study(
     metrics=(*METRICS, "thin_width"),
     measure=measure,
     draw=draw,
+    tabulate=beta_summary,
 )

@@ -20,7 +20,7 @@ from burnin.report import figures
 from burnin.report.toys import Column, pairs_figure
 from burnin.rng import Streams
 from burnin.studies.rows import Study
-from burnin.studies.table import Rows
+from burnin.studies.table import Rows, mean_and_error
 
 BETAS = (0.0, 0.1, 0.5, 0.9)
 SEEDS = (0, 1, 2)
@@ -117,18 +117,6 @@ def _cell(rows: Sequence[Mapping[str, Any]]) -> str:
     diverged = sum(row["ended"] != "finished" for row in rows)
     text = f"{mean_and_error(rows, 'density_kl')} ({mean_and_error(rows, 'sample_distance')})"
     return text + (f", {diverged} of {len(rows)} diverged" if diverged else "")
-
-
-def mean_and_error(rows: Sequence[Mapping[str, Any]], metric: str) -> str:
-    """The mean of a metric over rows, with its standard error where there are several."""
-    values = [float(row[metric]) for row in rows if row[metric] is not None]
-    if not values:
-        return "not finite"
-    mean = sum(values) / len(values)
-    if len(values) == 1:
-        return f"{mean:.3g}"
-    variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
-    return f"{mean:.3g} ± {math.sqrt(variance / len(values)):.2g}"
 
 
 def draw(out: Path, config: Config, rows: Sequence[str]) -> None:

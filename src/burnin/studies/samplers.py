@@ -22,9 +22,8 @@ from burnin.evaluation.model import Model
 from burnin.report import figures
 from burnin.report.toys import Column, pairs_figure
 from burnin.rng import Streams
-from burnin.studies.robust import mean_and_error
 from burnin.studies.rows import Study
-from burnin.studies.table import Rows
+from burnin.studies.table import Rows, mean_and_error
 from burnin.training.arms import run_arms
 
 BETA = 0.3

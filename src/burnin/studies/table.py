@@ -75,6 +75,18 @@ def markdown_table(rows: Rows, metrics: Sequence[str], *, rows_down: bool = Fals
     return "\n".join(lines) + "\n"
 
 
+def mean_and_error(rows: Sequence[Mapping[str, Any]], metric: str) -> str:
+    """The mean of a metric over rows, with its standard error where there are several."""
+    values = [float(row[metric]) for row in rows if row[metric] is not None]
+    if not values:
+        return "not finite"
+    mean = sum(values) / len(values)
+    if len(values) == 1:
+        return f"{mean:.3g}"
+    variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    return f"{mean:.3g} ± {math.sqrt(variance / len(values)):.2g}"
+
+
 def format_value(value: Any) -> str:
     """Three significant digits; lists with slashes."""
     if value is None:
