@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from burnin.assemble import build_trainer
 from burnin.config import load_config
+from burnin.core import InputError
+from burnin.rng import Streams
 
 SMALL = ["run.batch_size=16", "model.width=8", "model.depth=1", "sampler_from_noise={num_chains=8}"]
 
@@ -38,3 +43,16 @@ def test_hamiltonian_chains_leap_also_when_annealed(heat: str) -> None:
     noise = build_trainer(config).chain_noise()
     assert [one.leapfrog for one in noise.values()] == [True, True]
     assert [one.inverse_scale for one in noise.values()] == [1.0, 1.0]
+
+
+def test_noise_on_the_data_gives_constant_columns_some_width(tmp_path: Path) -> None:
+    """Pixels that never change can be learned with noise (convergent, 5A), and are refused without."""
+    file = tmp_path / "rows.npy"
+    rows = np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32)
+    rows[:, 1] = 0.5
+    np.save(file, rows)
+    changes = ["data={file='" + str(file) + "', noise=0.03}", *SMALL, "model.frequencies=[]"]
+    trainer = build_trainer(load_config("rings", changes))
+    assert trainer.parts.data.sample(1000, Streams(0)["x"])[:, 1].std().item() == pytest.approx(0.03, rel=0.1)
+    with pytest.raises(InputError, match=r"columns \[2\] are constant"):
+        build_trainer(load_config("rings", ["data={file='" + str(file) + "'}", *SMALL]))

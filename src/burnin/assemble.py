@@ -102,6 +102,8 @@ def build_trainer(config: Config, engine: Engine | None = None) -> Trainer:
     """Everything of a training run, at its start."""
     streams = Streams(config.run.seed)
     data = build_data(config)
+    if config.data.noise > 0:  # which also gives a constant column some variance
+        data = NoisyDensity(data, config.data.noise)
     moments = data.sample(MOMENT_SAMPLES, streams["moments"])
     mean, std = moments.mean(0), moments.std(0)
     constant = [index + 1 for index in (moments == moments[0]).all(0).nonzero().flatten().tolist()]
@@ -130,7 +132,7 @@ def build_trainer(config: Config, engine: Engine | None = None) -> Trainer:
         guard = GuardSettings(**config.guard.model_dump(exclude={"enabled"}))
     parts = Parts(
         energy=energy,
-        data=NoisyDensity(data, config.data.noise) if config.data.noise > 0 else data,
+        data=data,
         arms=build_arms(config, data.dim, streams["bank"]),
         optimizer=optimizer,
         scheduler=scheduler,

@@ -28,6 +28,9 @@ FEWEST = 50
 SYMMETRIC = 0.1
 """d is approximately symmetric around 0 while its mean is below this share of its root mean square."""
 
+OFF_CENTRE = 0.25
+"""Likewise for a d that swings: updates that undo recent ones are told even if its mean is a little off."""
+
 UNSTEADY = 2.0
 """How much larger the bound at lag 1 may be than that of a steady d."""
 
@@ -90,11 +93,13 @@ def chance_quantile(tests: int = LAGS + 2, level: float = LEVEL) -> float:
 def classify(d: Values) -> Oscillation:
     """Tells the oscillation of d, one value for each update without gaps.
 
-    1. none yet: the mean of d, or its share of positive values, lies farther from 0, or from 1/2, than
+    1. strong: some ρ_k, k = 1 … 15, lies below minus its bound: the sign of d tends to be the opposite of
+       its recent sign; and d moves around 0, its mean within a quarter of its root mean square and its
+       share of positive values within the 1/2 ± 10% that goes with it. A positive ρ at the shortest lags is
+       no objection: momentum makes an optimiser swing slowly.
+    2. none yet: the mean of d, or its share of positive values, lies farther from 0, or from 1/2, than
        its bound, and not just by a trifle: the paper asks for approximate symmetry, so a mean within a
        tenth of the root mean square, and the share of 1/2 ± 4% that goes with it, are none.
-    2. strong: some ρ_k, k = 1 … 15, lies below minus its bound: the sign of d tends to be the opposite of
-       its recent sign.
     3. none yet: some ρ_k lies above its bound: d wanders, the model is still moving.
     4. none yet: the spread of d changes so much within the window (a transient) that the bound at lag 1
        is more than twice that of a steady d: nothing found there means nothing.
@@ -141,6 +146,11 @@ def classify(d: Values) -> Oscillation:
         )
 
     rms = float(np.sqrt(np.mean(inside**2)))
+    below, above = rho[1:] < -bounds, rho[1:] > bounds
+    around = abs(mean) <= OFF_CENTRE * rms and abs(share) <= NormalDist().cdf(OFF_CENTRE) - 0.5
+    if below.any() and around:
+        lag = _farthest(np.where(below, -rho[1:] / bounds, 0.0))
+        return told("strong", f"{_in_words(lag, rho, bounds)}: negative", lag)
     limit = max(quantile * error, SYMMETRIC * rms)
     if abs(mean) > limit:
         size = f"{mean * largest:.3g}, beyond ±{limit * largest:.3g}"
@@ -150,10 +160,6 @@ def classify(d: Values) -> Oscillation:
         return told(
             "none yet", f"the share of positive d is {share + 0.5:.1%}, beyond 50% ± {limit:.1%}", lag
         )
-    below, above = rho[1:] < -bounds, rho[1:] > bounds
-    if below.any():
-        lag = _farthest(np.where(below, -rho[1:] / bounds, 0.0))
-        return told("strong", f"{_in_words(lag, rho, bounds)}: negative", lag)
     if above.any():
         lag = _farthest(np.where(above, rho[1:] / bounds, 0.0))
         return told("none yet", f"{_in_words(lag, rho, bounds)}: positive, d still wanders", lag)
