@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from burnin.bench import write_page
+from burnin.bench.contestants import WEIGHTED
 from burnin.studies import robust, samplers
 from burnin.studies.rings import METRICS, beta_summary
 from burnin.studies.table import markdown_table
@@ -45,6 +46,7 @@ def pieces() -> dict[str, str]:
         "robust-quick-origin": _origin(toys, next(iter(toys["rows"]))),
         "two-samplers": samplers.summary(_metrics(two)),
         "two-samplers-origin": _origin(two, next(iter(two["rows"]))),
+        "beta-cost": _beta_cost(),
         "rings-beta": beta_summary(_metrics(weighted)),
         "rings-beta-origin": _origin(weighted, "beta-0"),
     }
@@ -58,6 +60,19 @@ def redrawn(text: str) -> str:
             before, rest = text.split(start, 1)
             text = before + start + piece + rest[rest.index(end) :]
     return text
+
+
+def _beta_cost() -> str:
+    """How much longer a β-weighted update takes, and what measured it."""
+    result = json.loads((ROOT / "results" / "bench" / "beta.json").read_text(encoding="utf-8"))
+    lines = ["| β = 0.1 over β = 0 | " + " | ".join(result["tables"]) + " |", "|---" * 3 + "|"]
+    for case, described in result["cases"].items():
+        ratios = [table["ratios"][case][WEIGHTED] for table in result["tables"].values()]
+        cells = [f"{r['median']:.2f} ({r['quartiles'][0]:.2f}–{r['quartiles'][1]:.2f})" for r in ratios]
+        lines.append(f"| {described['title']} | " + " | ".join(cells) + " |")
+    made = result["made_by"]
+    origin = f"`{made['command']}`, commit {made['commit']}, {made['time'][:10]}, {made['processor']}."
+    return "\n".join(lines) + f"\n\nMedians and quartiles of ratios within a round; {origin}\n"
 
 
 def _read(study: str) -> dict[str, Any]:
