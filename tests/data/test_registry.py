@@ -20,6 +20,7 @@ def test_names() -> None:
     assert NAMES == (
         "checkerboard",
         "circles",
+        "digits8",
         "funnel",
         "mixture8",
         "mixture8-unequal",
@@ -30,7 +31,7 @@ def test_names() -> None:
         "swissroll",
         "two-scales",
     )
-    assert set(NAMES) - set(KNOWN) == {"moons", "swissroll"}
+    assert set(NAMES) - set(KNOWN) == {"digits8", "moons", "swissroll"}
     assert make_density("rings10") == make_known_density("rings10") == Rings.paper()
     assert make_density("rings4") == Rings.four()
     assert make_density("moons") == Moons()
@@ -43,7 +44,7 @@ def test_draws(name: str) -> None:
     before = torch.get_rng_state()
     x = density.sample(7, seeded())
     assert x.shape == (7, density.dim)
-    assert density.dim == (10 if name == "rings10" else 2)
+    assert density.dim == {"rings10": 10, "digits8": 64}.get(name, 2)
     assert x.dtype == torch.float32
     assert torch.equal(x, density.sample(7, seeded()))
     assert not torch.equal(x, density.sample(7, seeded(1)))

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from burnin.core import Density, InputError, KnownDensity
 from burnin.data.corruption import NoisyDensity
 from burnin.data.curves import Moons, Pinwheel, SwissRoll, circles
+from burnin.data.digits import digits8
 from burnin.data.mixtures import (
     Checkerboard,
     Funnel,
@@ -35,6 +36,7 @@ __all__ = [
     "Table",
     "circles",
     "density_names",
+    "digits8",
     "eight_gaussians",
     "load_table",
     "make_density",
@@ -54,7 +56,11 @@ _KNOWN: dict[str, Callable[[], KnownDensity]] = {
     "checkerboard": Checkerboard,
     "funnel": Funnel,
 }
-_DRAWS_ONLY: dict[str, Callable[[], Density]] = {"moons": Moons, "swissroll": SwissRoll}
+_DRAWS_ONLY: dict[str, Callable[[], Density]] = {
+    "moons": Moons,
+    "swissroll": SwissRoll,
+    "digits8": digits8,
+}
 
 
 def density_names(*, known: bool = False) -> tuple[str, ...]:
@@ -62,7 +68,7 @@ def density_names(*, known: bool = False) -> tuple[str, ...]:
 
     Example:
         >>> sorted(set(density_names()) - set(density_names(known=True)))
-        ['moons', 'swissroll']
+        ['digits8', 'moons', 'swissroll']
     """
     return tuple(sorted(_KNOWN if known else _KNOWN | _DRAWS_ONLY))
 
@@ -79,7 +85,7 @@ def make_density(name: str) -> Density:
         >>> make_density("moon")
         Traceback (most recent call last):
         burnin.core.InputError: unknown density 'moon'; did you mean 'moons'? Known: checkerboard, \
-circles, funnel, mixture8, mixture8-unequal, moons, pinwheel, rings10, rings4, swissroll, \
+circles, digits8, funnel, mixture8, mixture8-unequal, moons, pinwheel, rings10, rings4, swissroll, \
 two-scales
     """
     if name in _DRAWS_ONLY:

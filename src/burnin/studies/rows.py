@@ -24,11 +24,13 @@ import torch
 from burnin.assemble import build_engine
 from burnin.config import Config, load_config, nearest
 from burnin.core import DivergedError, InputError, Outcome
+from burnin.diagnostics import diagnose
 from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
 from burnin.provenance import provenance
 from burnin.runs import assess_run, available_cores, train_in
 from burnin.studies.table import Check, Rows, check_expectations, json_safe, markdown_table, write_json
+from burnin.training import read_metrics
 
 Status = Callable[[str, str, int, int], None]
 """Called with a row's name, what it does, how much is done and how much there is."""
@@ -177,7 +179,9 @@ def _make_row(
     trained = time.perf_counter() - started
     model, result = assess_run(folder, report, engine)
     metrics = json_safe(measure(model, result))
+    arms = diagnose(read_metrics(folder / "metrics.jsonl")).arms
     metrics |= {
+        "oscillation": ", ".join(f"{arm.series.name}: {arm.oscillation.kind}" for arm in arms),
         "ended": ended,
         "chains": engine.path,
         "seconds_training": trained,
