@@ -37,14 +37,15 @@ DEPTH = 3
 
 
 def build_data(config: Config) -> Density:
-    """The data that the configuration names."""
+    """The data that the configuration names, with its noise: what is learned and what is judged on.
+
+    Noise also gives a constant column some variance.
+    """
     settings = config.data
     if (settings.name is None) == (settings.file is None):
         raise InputError("data needs either a name (data.name) or a file (data.file)")
-    if settings.file is not None:
-        return load_table(Path(settings.file))
-    assert settings.name is not None
-    return make_density(settings.name)
+    data = load_table(Path(settings.file)) if settings.file is not None else make_density(settings.name or "")
+    return NoisyDensity(data, settings.noise) if settings.noise > 0 else data
 
 
 def build_energy(config: Config, mean: Tensor, std: Tensor, generator: torch.Generator) -> nn.Module:
@@ -102,8 +103,6 @@ def build_trainer(config: Config, engine: Engine | None = None) -> Trainer:
     """Everything of a training run, at its start."""
     streams = Streams(config.run.seed)
     data = build_data(config)
-    if config.data.noise > 0:  # which also gives a constant column some variance
-        data = NoisyDensity(data, config.data.noise)
     moments = data.sample(MOMENT_SAMPLES, streams["moments"])
     mean, std = moments.mean(0), moments.std(0)
     constant = [index + 1 for index in (moments == moments[0]).all(0).nonzero().flatten().tolist()]

@@ -133,7 +133,7 @@ def check(
     """Say what a trained model is: a density, a generator, both or neither, and why; draws check.png."""
     from dataclasses import asdict
 
-    from burnin.data import Table, load_table
+    from burnin.data import load_table
     from burnin.report.check import check_figure
     from burnin.report.figures import save
     from burnin.runs import assess_run, fresh_data
@@ -151,7 +151,7 @@ def check(
         print(json.dumps(answer | {"evidence": json_safe(asdict(result.evidence))}, ensure_ascii=False))
     else:
         print("\n".join(result.verdict.lines))
-    if held_out is None and isinstance(model.data, Table):
+    if held_out is None and config.data.file is not None:
         console.print("judged on the rows it was trained on; give others with --data")
     console.print(f"picture: {run / 'check.png'}")
 

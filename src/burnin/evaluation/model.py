@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch import Tensor, nn
 
 from burnin.core import Density, KnownDensity, Sampler
-from burnin.data import Table
+from burnin.data import NoisyDensity, Table
 from burnin.samplers import Engine
 from burnin.starts import FromNoise
 
@@ -58,8 +58,9 @@ class Model:
     @property
     def columns(self) -> tuple[str, ...]:
         """A name for each dimension: the table's own, or x1, x2, …"""
-        if isinstance(self.data, Table):
-            return tuple(self.data.columns)
+        rows = self.data.inner if isinstance(self.data, NoisyDensity) else self.data
+        if isinstance(rows, Table):
+            return tuple(rows.columns)
         return tuple(f"x{i + 1}" for i in range(self.data.dim))
 
     @property

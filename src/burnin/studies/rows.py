@@ -128,6 +128,8 @@ def _make_rows(
             for name, (what, count, total) in dict(board).items():
                 status(name, what, count, total)
             for future in done:
+                if future.exception() is not None:
+                    pool.shutdown(wait=False, cancel_futures=True)  # or it would first make all other rows
                 future.result()
 
 
