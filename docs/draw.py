@@ -14,7 +14,12 @@ from burnin.studies.rings import METRICS, beta_summary
 from burnin.studies.table import markdown_table
 
 ROOT = Path(__file__).parent.parent
-PAGES = (ROOT / "README.md", ROOT / "docs" / "rings.md", ROOT / "docs" / "robust.md")
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "docs" / "rings.md",
+    ROOT / "docs" / "robust.md",
+    ROOT / "docs" / "diagnostics.md",
+)
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
 CHANGES = (
@@ -25,6 +30,7 @@ CHANGES = (
     "long_run_distance",
     "ended",
 )
+SWINGS = ("oscillation", "sample_distance", "verdict")
 FIVE = ("data", "noise", "persistent", "refresh", "hybrid")
 
 
@@ -32,6 +38,7 @@ def pieces() -> dict[str, str]:
     """The text of every piece that pages may hold between markers."""
     table, changes = _read("rings"), _read("rings-changes")
     toys, weighted, two = _read("robust-toy-quick"), _read("rings-beta"), _read("two-samplers")
+    swings = _read("oscillation")
     rows = _metrics(table)
     shown = {name: row | {"ended": row["ended"].split(":")[0]} for name, row in _metrics(changes).items()}
     checks = [f"- {check['text']}: " + ("yes" if check["holds"] else "**no**") for check in table["checks"]]
@@ -47,6 +54,8 @@ def pieces() -> dict[str, str]:
         "two-samplers": samplers.summary(_metrics(two)),
         "two-samplers-origin": _origin(two, next(iter(two["rows"]))),
         "beta-cost": _beta_cost(),
+        "oscillation": markdown_table(_metrics(swings), SWINGS, rows_down=True),
+        "oscillation-origin": _origin(swings, "digits-adam"),
         "rings-beta": beta_summary(_metrics(weighted)),
         "rings-beta-origin": _origin(weighted, "beta-0"),
     }
