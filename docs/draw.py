@@ -19,6 +19,7 @@ PAGES = (
     ROOT / "docs" / "rings.md",
     ROOT / "docs" / "robust.md",
     ROOT / "docs" / "diagnostics.md",
+    ROOT / "docs" / "convergent.md",
 )
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
@@ -30,6 +31,7 @@ CHANGES = (
     "long_run_distance",
     "ended",
 )
+CONVERGENT = ("density_kl", "sample_distance", "long_run_distance", "verdict")
 SWINGS = ("oscillation", "sample_distance", "verdict")
 FIVE = ("data", "noise", "persistent", "refresh", "hybrid")
 
@@ -38,7 +40,7 @@ def pieces() -> dict[str, str]:
     """The text of every piece that pages may hold between markers."""
     table, changes = _read("rings"), _read("rings-changes")
     toys, weighted, two = _read("robust-toy-quick"), _read("rings-beta"), _read("two-samplers")
-    swings = _read("oscillation")
+    swings, convergent = _read("oscillation"), _read("convergent-toy")
     rows = _metrics(table)
     shown = {name: row | {"ended": row["ended"].split(":")[0]} for name, row in _metrics(changes).items()}
     checks = [f"- {check['text']}: " + ("yes" if check["holds"] else "**no**") for check in table["checks"]]
@@ -54,6 +56,8 @@ def pieces() -> dict[str, str]:
         "two-samplers": samplers.summary(_metrics(two)),
         "two-samplers-origin": _origin(two, next(iter(two["rows"]))),
         "beta-cost": _beta_cost(),
+        "convergent": markdown_table(_metrics(convergent), CONVERGENT),
+        "convergent-origin": _origin(convergent, "mixture-convergent"),
         "oscillation": markdown_table(_metrics(swings), SWINGS, rows_down=True),
         "oscillation-origin": _origin(swings, "digits-adam"),
         "rings-beta": beta_summary(_metrics(weighted)),
