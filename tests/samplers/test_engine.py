@@ -25,7 +25,8 @@ from burnin.samplers import (
     compiled,
     run,
 )
-from burnin.samplers.build import cache_folder, find_compiler, library
+from burnin.samplers.build import cache_folder, library
+from tests.native import needs_compiler
 
 T = 0.7
 DIM, CHAINS = 5, 37
@@ -46,7 +47,6 @@ SAMPLERS: dict[str, Sampler] = {
 }
 NUM_STEPS = 23  # two graphs of ten steps, and three single ones
 every_sampler = pytest.mark.parametrize("name", SAMPLERS)
-needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler")
 
 
 def stream(seed: int = 0) -> torch.Generator:

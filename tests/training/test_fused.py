@@ -13,10 +13,9 @@ from burnin.energies import MLP, FourierFeatures, GaussianFactor, Standardised
 from burnin.objectives import VARIANTS, Negatives, Variant, contrast
 from burnin.rng import Streams
 from burnin.samplers import Engine, Prepared
-from burnin.samplers.build import find_compiler
 from burnin.training.fused import fused_update
+from tests.native import needs_compiler
 
-needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="needs a C++ compiler")
 T = 0.4
 
 

@@ -19,11 +19,11 @@ from burnin.objectives import Variant, contrast
 from burnin.rng import Streams
 from burnin.samplers import MALA, Engine, Langevin
 from burnin.samplers import engine as engine_module
-from burnin.samplers.build import Built, find_compiler
+from burnin.samplers.build import Built
 from burnin.starts import Bank, FromData, FromNoise
 from burnin.training import Arm, GuardSettings, Parts, Trainer
+from tests.native import needs_compiler
 
-needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="needs a C++ compiler")
 T = 0.05
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from burnin.evaluation.chains import Sampled
+from burnin.core import ChainState, StepInfo
+from burnin.evaluation.chains import Sampled, run_on
 from burnin.evaluation.model import Chain, Model
-from burnin.samplers import MALA, Annealed, Knots, Langevin, Schedule, TargetAcceptance, run
+from burnin.samplers import MALA, Annealed, Knots, Langevin, Schedule, TargetAcceptance
 from burnin.samplers.run import Progress
 from burnin.starts import FromNoise
 
@@ -15,7 +16,6 @@ KEPT = 100
 """Positions kept along each adjusted chain, for its diagnostics."""
 HOTTEST = 8.0
 WIDER = 1.5
-TRACE_POINTS = 200
 
 
 def adjusted_from_data(
@@ -29,27 +29,14 @@ def adjusted_from_data(
     rest = max(1, num_steps - warm)
     sampler = MALA(last_step(model), model.temperature, TargetAcceptance.hybrid_paper(until=warm))
     state = sampler.init(model.energy, model.data.sample(n, generator), scale=model.scale)
-    first = run(
-        sampler,
-        model.energy,
-        state,
-        num_steps=warm,
-        generator=generator,
-        progress=progress,
-        engine=model.engine,
-    )
-    result = run(
-        sampler,
-        model.energy,
-        first.state,
-        num_steps=rest,
-        generator=generator,
-        keep_every=max(1, rest // KEPT),
-        trace_points=TRACE_POINTS,
-        progress=None if progress is None else lambda done, *more: progress(warm + done, *more),
-        engine=model.engine,
-    )
-    return Sampled(Chain(sampler, num_steps), result)
+    chain = Chain(sampler, num_steps)
+    first = run_on(model, chain, state, warm, generator, progress)
+
+    def after_warming(done: int, state: ChainState, info: StepInfo) -> None:
+        if progress is not None:
+            progress(warm + done, state, info)
+
+    return run_on(model, chain, first.result.state, rest, generator, after_warming, max(1, rest // KEPT))
 
 
 def cooled_from_afar(
@@ -74,17 +61,7 @@ def cooled_from_afar(
     sampler = Annealed(inner, heat, 0.5)
     start = noise.sample((n, model.data.dim), generator)
     state = sampler.init(model.energy, start, scale=model.scale)
-    result = run(
-        sampler,
-        model.energy,
-        state,
-        num_steps=num_steps,
-        generator=generator,
-        trace_points=TRACE_POINTS,
-        progress=progress,
-        engine=model.engine,
-    )
-    return Sampled(Chain(sampler, num_steps), result)
+    return run_on(model, Chain(sampler, num_steps), state, num_steps, generator, progress)
 
 
 def last_step(model: Model) -> float:

@@ -57,7 +57,7 @@ def from_noise(
     chain = chain or model.own
     start = (noise or model.noise).sample((n, model.data.dim), generator)
     state = chain.sampler.init(model.energy, start, scale=model.scale)
-    return _run(model, chain, state, chain.num_steps, generator, progress)
+    return run_on(model, chain, state, chain.num_steps, generator, progress)
 
 
 def from_data(
@@ -66,7 +66,7 @@ def from_data(
     """n chains that start at fresh data and take `num_steps` plain steps."""
     start = model.data.sample(n, generator)
     state = model.plain.sampler.init(model.energy, start, scale=model.scale)
-    return _run(model, model.plain, state, num_steps, generator, progress)
+    return run_on(model, model.plain, state, num_steps, generator, progress)
 
 
 def go_on(
@@ -88,10 +88,10 @@ def go_on(
     state = sampled.result.state
     if chains is not None:
         state = _first(state, chains)
-    return _run(model, sampled.chain, state, num_steps, generator, progress, keep_every, keep)
+    return run_on(model, sampled.chain, state, num_steps, generator, progress, keep_every, keep)
 
 
-def _run(
+def run_on(
     model: Model,
     chain: Chain,
     state: ChainState,
@@ -101,6 +101,7 @@ def _run(
     keep_every: int | None = None,
     keep: Keeper | None = None,
 ) -> Sampled:
+    """Takes chains of the model on from `state`, with a trace of their energies."""
     result = run(
         chain.sampler,
         model.energy,

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
-
 from burnin.config import Config, load_config
 from burnin.core import InputError
-from burnin.data import make_density
-from burnin.evaluation.assess import Assessment, plane_of
+from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
 from burnin.report import figures
 from burnin.report.toys import Column, pairs_figure
-from burnin.rng import Streams
+from burnin.studies.columns import toy_columns
 from burnin.studies.rows import Study
 
 DATA: dict[str, list[str]] = {"mixture": ['data.name="mixture8"'], "rings": ['data.name="rings4"']}
@@ -58,20 +54,9 @@ def draw(out: Path, config: Config, rows: Sequence[str]) -> None:
     """True density, learned density and short-run samples, densities above and their logarithms below."""
     panels: dict[str, list[Column]] = {}
     for data, changes in DATA.items():
-        density = make_density(load_config("convergent-toy", changes).data.name or "")
-        fresh = density.sample(20_000, Streams(0)["figure"])
-        columns: list[Column] = []
-        for name in rows:
-            if not name.startswith(f"{data}-"):
-                continue
-            tensors = safetensors.torch.load_file(out / f"{name}.safetensors")
-            grid = plane_of(density, fresh, math.isqrt(len(tensors["log_density"])))
-            assert grid is not None
-            if not columns:
-                columns.append(Column("data", grid, grid.log_truth(density)))  # type: ignore[arg-type]
-            columns.append(Column(name.removeprefix(f"{data}-"), grid, tensors["log_density"].double()))
-            ends = figures.kernel_density(tensors["samples"], grid).clamp(min=1e-12).log()
-            columns.append(Column("short chains from noise", grid, ends))
+        known = load_config("convergent-toy", changes).data.name or ""
+        named = {name.removeprefix(f"{data}-"): name for name in rows if name.startswith(f"{data}-")}
+        columns = toy_columns(out, known, named, "short chains from noise")
         if columns:
             panels[data] = columns
     figures.save(pairs_figure(panels), out / "figure.png")

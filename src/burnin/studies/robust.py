@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
-
 from burnin.config import Config, load_config
 from burnin.core import InputError
-from burnin.data import make_density
-from burnin.evaluation.assess import Assessment, plane_of
+from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
 from burnin.objectives import VARIANTS
 from burnin.report import figures
-from burnin.report.toys import Column, pairs_figure
-from burnin.rng import Streams
+from burnin.report.toys import pairs_figure
+from burnin.studies.columns import toy_columns
 from burnin.studies.rows import Study
 from burnin.studies.table import Rows, mean_and_error
 
@@ -126,29 +122,13 @@ def draw(out: Path, config: Config, rows: Sequence[str]) -> None:
         panels = {}
         for data in DATA:
             names = {beta: row_name(data, setup, variant, beta, 0) for beta in BETAS}
-            present = {beta: name for beta, name in names.items() if name in rows}
+            present = {f"β = {beta:g}": name for beta, name in names.items() if name in rows}
             if present:
-                panels[data] = _columns(out, data, present, config)
+                known = load_config("robust-toy", DATA[data]).data.name or ""
+                panels[data] = toy_columns(out, known, present, "its chains")
         if panels:
             target = "figure.png" if (setup, variant) == ("default", "default") else f"{setup}-{variant}.png"
             figures.save(pairs_figure(panels), out / target)
-
-
-def _columns(out: Path, data: str, names: Mapping[float, str], config: Config) -> list[Column]:
-    density = make_density(load_config("robust-toy", DATA[data]).data.name or "")
-    fresh = density.sample(20_000, Streams(0)["figure"])
-    columns: list[Column] = []
-    for beta, name in names.items():
-        tensors = safetensors.torch.load_file(out / f"{name}.safetensors")
-        points = math.isqrt(len(tensors["log_density"]))
-        grid = plane_of(density, fresh, points)
-        assert grid is not None
-        if not columns:
-            columns.append(Column("data", grid, grid.log_truth(density)))  # type: ignore[arg-type]
-        columns.append(Column(f"β = {beta:g}", grid, tensors["log_density"].double()))
-        chains = figures.kernel_density(tensors["samples"], grid).clamp(min=1e-12).log()
-        columns.append(Column("its chains", grid, chains))
-    return columns
 
 
 ROBUST_TOY = Study(

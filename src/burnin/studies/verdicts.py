@@ -11,27 +11,21 @@ from burnin.evaluation.assess import Assessment
 from burnin.evaluation.grid import grid_kl
 from burnin.evaluation.model import Model
 from burnin.evaluation.verdict import FAIR, FAIR_KL, Standing
-from burnin.studies.rings import PLAIN
+from burnin.studies.rings import SCHEMES
 from burnin.studies.rows import Study
 from burnin.studies.table import Rows
 
 NEAR = 10.0
 """Nats below its highest value down to which the true log-density counts as near the data."""
-SCHEMES: dict[str, list[str]] = {
-    "data": ['scheme.name="data"'],
-    "noise": ['scheme.name="noise"', PLAIN],
-    "persistent": ['scheme.name="persistent"'],
-    "refresh": ['scheme.name="refresh"'],
-    "hybrid": ['scheme.name="hybrid"'],
-}
+FIVE = ("data", "noise", "persistent", "refresh", "hybrid")
 DATA: dict[str, list[str]] = {
     "rings": [],
     "mixture": ['data.name="mixture8-unequal"', "model.frequencies=[1.0, 2.0]"],
 }
 ROWS: dict[str, list[str]] = {
-    f"{data}-{scheme}-s{seed}": [*DATA[data], *changes, f"run.seed={seed}"]
+    f"{data}-{scheme}-s{seed}": [*DATA[data], *SCHEMES[scheme], f"run.seed={seed}"]
     for data in DATA
-    for scheme, changes in SCHEMES.items()
+    for scheme in FIVE
     for seed in (0, 1)
 }
 
