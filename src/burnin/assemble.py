@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from burnin.config import Config, SamplerSettings, SchemeSettings, nearest, read_run_config
+from burnin.config import Config, ModelSettings, SamplerSettings, SchemeSettings, nearest, read_run_config
 from burnin.core import Density, InputError, Sampler, Start
-from burnin.data import NoisyDensity, load_table, make_density
-from burnin.energies import MLP, FourierFeatures, GaussianFactor, Standardised
+from burnin.data import NoisyDensity, Pictures, clean, held_out, load_table, make_density
+from burnin.energies import MLP, ConvNet, FourierFeatures, GaussianFactor, Standardised
 from burnin.evaluation.model import Chain, Model
 from burnin.objectives import contrast
 from burnin.rng import Streams
@@ -45,31 +45,50 @@ def build_data(config: Config) -> Density:
     if (settings.name is None) == (settings.file is None):
         raise InputError("data needs either a name (data.name) or a file (data.file)")
     data = load_table(Path(settings.file)) if settings.file is not None else make_density(settings.name or "")
+    if settings.side is not None:
+        if not isinstance(data, Pictures):
+            raise InputError("data.side is the size of pictures; this data has none: leave it out")
+        data = data.resized(settings.side)
     return NoisyDensity(data, settings.noise) if settings.noise > 0 else data
 
 
-def build_energy(config: Config, mean: Tensor, std: Tensor, generator: torch.Generator) -> nn.Module:
+def build_energy(
+    config: Config, data: Density, mean: Tensor, std: Tensor, generator: torch.Generator
+) -> nn.Module:
     """The network, its view of the coordinates, and its Gaussian factor."""
-    model, dim = config.model, len(mean)
-    inputs = FourierFeatures.size(dim, model.frequencies) if model.frequencies else dim
-    widths = model.width if isinstance(model.width, list) else [model.width] * (model.depth or DEPTH)
-    if isinstance(model.width, list) and model.depth is not None:
-        raise InputError("model.width lists every layer; leave model.depth out")
-    net: nn.Module = MLP(
-        inputs,
-        width=widths,
-        generator=generator,
-        activation=model.activation,
-        first_scale=model.first_scale,
-    )
-    if model.frequencies:
-        net = FourierFeatures(net, model.frequencies)
+    model = config.model
+    if model.network == "convnet":
+        net = _build_convnet(model, data, generator)
+    else:
+        net = _build_mlp(model, data.dim, generator)
     if model.standardise:
         net = Standardised(net, mean, std)
     if model.gaussian_factor != "none":
         learned = model.gaussian_factor == "learned"
         net = GaussianFactor(net, mean, std, temperature=model.temperature, learned=learned)
     return net
+
+
+def _build_mlp(model: ModelSettings, dim: int, generator: torch.Generator) -> nn.Module:
+    if isinstance(model.width, list) and model.depth is not None:
+        raise InputError("model.width lists every layer; leave model.depth out")
+    net = MLP(
+        FourierFeatures.size(dim, model.frequencies) if model.frequencies else dim,
+        width=model.width if isinstance(model.width, list) else [model.width] * (model.depth or DEPTH),
+        generator=generator,
+        activation=model.activation,
+        first_scale=model.first_scale,
+    )
+    return FourierFeatures(net, model.frequencies) if model.frequencies else net
+
+
+def _build_convnet(model: ModelSettings, data: Density, generator: torch.Generator) -> nn.Module:
+    pictures = clean(data)
+    if not isinstance(pictures, Pictures):
+        raise InputError('model.network = "convnet" is for pictures; for this data it must be "mlp"')
+    if isinstance(model.width, list) or model.depth is not None or model.frequencies:
+        raise InputError("a convnet takes model.width, a number; leave out model.depth and model.frequencies")
+    return ConvNet(pictures.shape, width=model.width, generator=generator, activation=model.activation)
 
 
 def build_sampler(settings: SamplerSettings, temperature: float) -> Sampler:
@@ -108,7 +127,7 @@ def build_trainer(config: Config, engine: Engine | None = None) -> Trainer:
     constant = [index + 1 for index in (moments == moments[0]).all(0).nonzero().flatten().tolist()]
     if constant:
         raise InputError(f"the data's columns {constant} are constant (no variance); leave them out")
-    energy = build_energy(config, mean, std, streams["weights"])
+    energy = build_energy(config, data, mean, std, streams["weights"])
     temperature = config.model.temperature
     scale = None
     if config.sampler.scale == "fisher":
@@ -228,7 +247,7 @@ def model_of(trainer: Trainer, config: Config) -> Model:
     return Model(
         energy=trainer.model.eval().requires_grad_(False),
         temperature=temperature,
-        data=build_data(config),
+        data=held_out(build_data(config)),
         noise=build_noise(config),
         plain=Chain(build_sampler(config.sampler, temperature), config.sampler.num_steps),
         annealed=Chain(build_sampler(from_noise, temperature), from_noise.num_steps),

@@ -49,10 +49,14 @@ class RunSettings(_Section):
 
 
 class DataSettings(_Section):
-    """A named density, or a file of numbers (.npy, .npz, .csv); noise is added anew at every use."""
+    """A named density, or a file of numbers (.npy, .npz, .csv); noise is added anew at every use.
+
+    Pictures are made smaller when `side` says so.
+    """
 
     name: str | None = None
     file: str | None = None
+    side: Count | None = None
     noise: NotNegative = 0.0
 
 
@@ -60,6 +64,7 @@ class ModelSettings(_Section):
     """The energy and its one temperature."""
 
     temperature: float
+    network: Literal["mlp", "convnet"] = "mlp"
     width: int | list[int] = 128
     depth: int | None = None
     activation: str = "silu"

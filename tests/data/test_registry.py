@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from burnin.core import InputError
 from burnin.data import Checkerboard, Moons, Rings, density_names, make_density, make_known_density
+from tests.data.files import some_bytes, write_idx
 
 NAMES = density_names()
 KNOWN = density_names(known=True)
@@ -21,9 +24,11 @@ def test_names() -> None:
         "checkerboard",
         "circles",
         "digits8",
+        "fashion-mnist",
         "funnel",
         "mixture8",
         "mixture8-unequal",
+        "mnist",
         "moons",
         "pinwheel",
         "rings10",
@@ -31,20 +36,30 @@ def test_names() -> None:
         "swissroll",
         "two-scales",
     )
-    assert set(NAMES) - set(KNOWN) == {"digits8", "moons", "swissroll"}
+    assert set(NAMES) - set(KNOWN) == {"digits8", "fashion-mnist", "mnist", "moons", "swissroll"}
     assert make_density("rings10") == make_known_density("rings10") == Rings.paper()
     assert make_density("rings4") == Rings.four()
     assert make_density("moons") == Moons()
     assert make_density("checkerboard") == Checkerboard()
 
 
+@pytest.fixture
+def _small_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pictures that are read from files, few of them."""
+    monkeypatch.setenv("BURNIN_DATA", str(tmp_path))
+    for folder in ("mnist", "fashion-mnist"):
+        for part in ("train", "t10k"):
+            write_idx(tmp_path / folder / f"{part}-images-idx3-ubyte", some_bytes(5, 28, 28))
+
+
+@pytest.mark.usefixtures("_small_files")
 @pytest.mark.parametrize("name", NAMES)
 def test_draws(name: str) -> None:
     density = make_density(name)
     before = torch.get_rng_state()
     x = density.sample(7, seeded())
     assert x.shape == (7, density.dim)
-    assert density.dim == {"rings10": 10, "digits8": 64}.get(name, 2)
+    assert density.dim == {"rings10": 10, "digits8": 64, "mnist": 784, "fashion-mnist": 784}.get(name, 2)
     assert x.dtype == torch.float32
     assert torch.equal(x, density.sample(7, seeded()))
     assert not torch.equal(x, density.sample(7, seeded(1)))

@@ -80,8 +80,14 @@ def test_bad_settings_are_refused(
         ConvNet(shape, width=width, generator=stream(), activation=activation)
 
 
-@pytest.mark.parametrize("shape", [(3, 1, 8, 9), (1, 8, 8), (3, 64), (3, 3, 8, 8)])
+@pytest.mark.parametrize("shape", [(3, 1, 8, 9), (1, 8, 8), (3, 63), (3, 3, 8, 8)])
 def test_images_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     net = ConvNet((1, 8, 8), width=2, generator=stream())
     with pytest.raises(InputError, match=r"takes \(n, 1, 8, 8\)"):
         net(torch.zeros(shape))
+
+
+def test_flat_rows_are_the_same_images() -> None:
+    net = ConvNet((1, 8, 8), width=2, generator=stream())
+    x = torch.randn(3, 1, 8, 8, generator=stream())
+    assert torch.equal(net(x.flatten(1)), net(x))

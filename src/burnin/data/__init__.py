@@ -1,4 +1,4 @@
-"""Toy densities known exactly, tables of rows, and a registry of densities by name.
+"""Toy densities known exactly, tables of rows, pictures, and a registry of densities by name.
 
 Every density draws with `sample(n, generator)`; those whose normalised logarithm is known in closed
 form also have `log_prob(x)`. Nothing here seeds a global generator.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from functools import partial
 
 from burnin.core import Density, InputError, KnownDensity
-from burnin.data.corruption import NoisyDensity
+from burnin.data.corruption import NoisyDensity, clean, held_out
 from burnin.data.curves import Moons, Pinwheel, SwissRoll, circles
 from burnin.data.digits import digits8
 from burnin.data.mixtures import (
@@ -21,6 +22,7 @@ from burnin.data.mixtures import (
     two_scales,
     unequal_gaussians,
 )
+from burnin.data.pictures import SOURCES, Pictures, load_pictures
 from burnin.data.rings import Rings
 from burnin.data.tables import Table, load_table
 
@@ -30,14 +32,18 @@ __all__ = [
     "GaussianMixture",
     "Moons",
     "NoisyDensity",
+    "Pictures",
     "Pinwheel",
     "Rings",
     "SwissRoll",
     "Table",
     "circles",
+    "clean",
     "density_names",
     "digits8",
     "eight_gaussians",
+    "held_out",
+    "load_pictures",
     "load_table",
     "make_density",
     "make_known_density",
@@ -60,6 +66,7 @@ _DRAWS_ONLY: dict[str, Callable[[], Density]] = {
     "moons": Moons,
     "swissroll": SwissRoll,
     "digits8": digits8,
+    **{name: partial(load_pictures, name) for name in SOURCES},
 }
 
 
@@ -68,7 +75,7 @@ def density_names(*, known: bool = False) -> tuple[str, ...]:
 
     Example:
         >>> sorted(set(density_names()) - set(density_names(known=True)))
-        ['digits8', 'moons', 'swissroll']
+        ['digits8', 'fashion-mnist', 'mnist', 'moons', 'swissroll']
     """
     return tuple(sorted(_KNOWN if known else _KNOWN | _DRAWS_ONLY))
 
@@ -85,8 +92,8 @@ def make_density(name: str) -> Density:
         >>> make_density("moon")
         Traceback (most recent call last):
         burnin.core.InputError: unknown density 'moon'; did you mean 'moons'? Known: checkerboard, \
-circles, digits8, funnel, mixture8, mixture8-unequal, moons, pinwheel, rings10, rings4, swissroll, \
-two-scales
+circles, digits8, fashion-mnist, funnel, mixture8, mixture8-unequal, mnist, moons, pinwheel, rings10, \
+rings4, swissroll, two-scales
     """
     if name in _DRAWS_ONLY:
         return _DRAWS_ONLY[name]()

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from burnin.core import Density
+from burnin.data.pictures import Pictures
 
 
 @dataclass(frozen=True)
@@ -26,3 +27,25 @@ class NoisyDensity:
         """Draws with noise added."""
         x = self.inner.sample(n, generator)
         return x + self.noise * torch.randn(x.shape, generator=generator, dtype=x.dtype)
+
+
+def clean(data: Density) -> Density:
+    """The data without its noise."""
+    return data.inner if isinstance(data, NoisyDensity) else data
+
+
+def held_out(data: Density) -> Density:
+    """What a model of this data is judged on: its held-out part, where it has one.
+
+    Example:
+        >>> import torch
+        >>> test = Pictures(torch.zeros(3, 1, 2, 2, dtype=torch.uint8))
+        >>> training = Pictures(torch.zeros(9, 1, 2, 2, dtype=torch.uint8), held_out=test)
+        >>> len(held_out(NoisyDensity(training, 0.1)).inner)
+        3
+    """
+    if isinstance(data, NoisyDensity):
+        return NoisyDensity(held_out(data.inner), data.noise)
+    if isinstance(data, Pictures) and data.held_out is not None:
+        return data.held_out
+    return data

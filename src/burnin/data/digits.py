@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from burnin.data.tables import Table
+from burnin.data.pictures import Pictures
 
-SIDE = 8
-LEVELS = 16.0
+LEVELS = 16
 
 
-def digits8() -> Table:
+def digits8() -> Pictures:
     """1,797 handwritten digits of 8×8 pixels in [0, 1], one row each (UCI's optical recognition test set).
 
     Some pixels are 0 in every picture, so an energy needs noise on the data (`data.noise`; convergent, 5A).
@@ -22,7 +21,5 @@ def digits8() -> Table:
     # scikit-learn takes a while to import; nobody else needs it here.
     from sklearn.datasets import load_digits
 
-    values = torch.as_tensor(load_digits().data / LEVELS, dtype=torch.get_default_dtype())
-    return Table(
-        values, tuple(f"pixel{row + 1}_{column + 1}" for row in range(SIDE) for column in range(SIDE))
-    )
+    pixels = torch.as_tensor(load_digits().images, dtype=torch.uint8)
+    return Pictures(pixels.unsqueeze(1), levels=LEVELS, low=0.0, high=1.0)

@@ -15,7 +15,7 @@ SMALLEST = 7
 
 
 class ConvNet(nn.Module):
-    """A convolutional network from images (n, channels, height, width) to energies (n,).
+    """A convolutional network from images, (n, channels, height, width) or flat rows, to energies (n,).
 
     A 3×3 convolution to `width` channels; then 4×4 convolutions of stride 2, each of which halves the sides
     and doubles the channels, until no side is longer than 7 (28 → 14 → 7, 32 → 16 → 8 → 4); then one linear
@@ -67,6 +67,8 @@ class ConvNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """E(x), (n,)."""
+        if x.dim() == 2 and x.shape[1] == math.prod(self.shape):
+            x = x.reshape(len(x), *self.shape)
         if tuple(x.shape[1:]) != self.shape:
             wanted = ", ".join(map(str, self.shape))
             raise InputError(f"the images have shape {tuple(x.shape)}; this ConvNet takes (n, {wanted})")

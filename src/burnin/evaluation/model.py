@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch import Tensor, nn
 
 from burnin.core import Density, KnownDensity, Sampler
-from burnin.data import NoisyDensity, Table
+from burnin.data import Pictures, Table, clean
 from burnin.samplers import Engine
 from burnin.starts import FromNoise
 
@@ -27,7 +27,7 @@ class Model:
     Attributes:
         energy: E, its weights averaged where the run averaged them.
         temperature: T.
-        data: what it was trained on.
+        data: what it is judged on: what it was trained on, or the part held out.
         noise: what its chains start from.
         plain: the sampler of chains from data and from a bank, and how many steps they take in training.
         annealed: likewise of chains from noise (a plain one, where the configuration has no heat).
@@ -58,10 +58,16 @@ class Model:
     @property
     def columns(self) -> tuple[str, ...]:
         """A name for each dimension: the table's own, or x1, x2, …"""
-        rows = self.data.inner if isinstance(self.data, NoisyDensity) else self.data
-        if isinstance(rows, Table):
-            return tuple(rows.columns)
+        rows = clean(self.data)
+        if isinstance(rows, Table | Pictures):
+            return rows.columns
         return tuple(f"x{i + 1}" for i in range(self.data.dim))
+
+    @property
+    def pictures(self) -> Pictures | None:
+        """The pictures that it is a model of, if it is one of pictures."""
+        rows = clean(self.data)
+        return rows if isinstance(rows, Pictures) else None
 
     @property
     def truth(self) -> KnownDensity | None:

@@ -38,7 +38,9 @@ def check_figure(model: Model, result: Assessment, data: Tensor) -> Figure:
     figure = Figure(figsize=(13, 6.5), layout="constrained")
     rows: Any = figure.subfigures(2, 1)
     for axes, (name, (x, seen)) in zip(rows[0].subplots(1, 5), populations.items(), strict=True):
-        if x.shape[1] == 1:
+        if model.pictures is not None:
+            figures.draw_pictures(axes, model.pictures.brightness(x[torch.isfinite(x).all(1)]))
+        elif x.shape[1] == 1:
             axes.hist(x[torch.isfinite(x)].numpy(), bins=BINS, color="#b5367a")
             axes.set_xlim(data.min().item(), data.max().item())
             axes.set_yticks([])

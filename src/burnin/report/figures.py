@@ -79,6 +79,21 @@ def draw_scatter(axes: Axes, samples: Tensor, frame: Frame) -> None:
     axes.set_yticks([])
 
 
+def draw_pictures(axes: Axes, pictures: Tensor, across: int = 8) -> None:
+    """The first pictures, (n, channels, height, width) from 0 to 1, as a square of `across` by `across`."""
+    shown = pictures[: across**2]
+    shown = torch.cat([shown, shown.new_ones(across**2 - len(shown), *shown.shape[1:])])
+    padded = torch.nn.functional.pad(shown, (1, 1, 1, 1), value=1.0)
+    rows = [torch.cat(list(row), 2) for row in torch.split(padded, across)]
+    tiled = torch.cat(rows, 1).permute(1, 2, 0)
+    if tiled.shape[2] == 1:
+        axes.imshow(tiled[:, :, 0], cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    else:
+        axes.imshow(tiled, interpolation="nearest")
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
 def draw_histogram(axes: Axes, values: Mapping[str, Tensor]) -> None:
     """Histograms of numbers over each other, each of area 1."""
     for name, x in values.items():

@@ -41,7 +41,11 @@ def overview_figure(model: Model, result: Assessment, data: torch.Tensor) -> Fig
         second.set_title(f"model density, KL {result.density_kl:.3g} nats")
         figures.draw_scatter(third, samples[:SHOWN], ((-half, half), (-half, half)))
     else:
-        if data.shape[1] == 1:
+        if model.pictures is not None:
+            figures.draw_pictures(first, model.pictures.brightness(data))
+            figures.draw_pictures(third, model.pictures.brightness(samples))
+            first.set_title("data")
+        elif data.shape[1] == 1:
             figures.draw_histogram(first, {"data": data})
             figures.draw_histogram(third, {"data": data, "samples": samples})
             first.set_title("data")

@@ -1,0 +1,51 @@
+"""IDX files, the format of MNIST: a magic number with the type and rank, the sizes, the numbers."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from burnin.core import InputError
+
+UNSIGNED_BYTES = 8
+"""The type code of uint8, the only one that pictures and labels come in."""
+
+
+def read_idx(path: Path) -> NDArray[np.uint8]:
+    """The array of unsigned bytes in an IDX file, packed with gzip or not.
+
+    Raises:
+        InputError: one line, for a file that is missing, damaged, cut short or of another type.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "two-idx1-ubyte"
+        ...     _ = path.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 9]))
+        ...     read_idx(path)
+        array([7, 9], dtype=uint8)
+    """
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    if len(content) < 4 or content[:2] != b"\0\0":
+        raise InputError(f"{path}: not an IDX file: it does not begin with two zero bytes, a type and a rank")
+    kind, rank = content[2], content[3]
+    if kind != UNSIGNED_BYTES:
+        raise InputError(f"{path}: holds type {kind}; wanted unsigned bytes, type {UNSIGNED_BYTES}")
+    start = 4 + 4 * rank
+    if len(content) < start:
+        raise InputError(f"{path}: damaged: it ends before its {rank} sizes")
+    shape = tuple(int(size) for size in np.frombuffer(content[4:start], dtype=">u4"))
+    wanted, got = math.prod(shape), len(content) - start
+    if wanted != got:
+        raise InputError(f"{path}: damaged: its head announces {wanted} numbers, {got} follow")
+    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape).copy()
