@@ -69,9 +69,7 @@ def test_a_smaller_picture_holds_the_means_of_areas(mnist: tuple[Tensor, Tensor]
 
 def test_a_missing_file_is_named_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BURNIN_DATA", str(tmp_path))
-    with pytest.raises(
-        InputError, match=r"holds no train-images-idx3-ubyte .*put it there.*BURNIN_DATA"
-    ):
+    with pytest.raises(InputError, match=r"holds no train-images-idx3-ubyte .*put it there.*BURNIN_DATA"):
         make_density("mnist")
 
 

@@ -119,6 +119,7 @@ def _make_rows(
     )
     with context.Manager() as manager, workers as pool:
         board: Board = manager.dict()
+        others = {child.pid for child in multiprocessing.active_children()}
         pending: set[Future[None]] = {
             pool.submit(_make_row, study.measure, out, name, config, origins[name], board, threads)
             for name, config in queue
@@ -129,7 +130,12 @@ def _make_rows(
                 status(name, what, count, total)
             for future in done:
                 if future.exception() is not None:
-                    pool.shutdown(wait=False, cancel_futures=True)  # or it would first make all other rows
+                    # Rows under way are cut off, and go on from their checkpoints another time.
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    for child in multiprocessing.active_children():
+                        if child.pid not in others:
+                            child.kill()
+                            child.join()
                 future.result()
 
 
@@ -189,7 +195,10 @@ def _make_row(
         "seconds_training": trained,
         "seconds": time.perf_counter() - started,
     }
-    tensors = {"samples": result.samples.position.contiguous()}
+    tensors = {
+        "samples": result.samples.position.contiguous(),
+        "long": result.long_sampled.position.contiguous(),
+    }
     if result.log_model is not None:
         tensors["log_density"] = result.log_model.float()
     safetensors.torch.save_file(tensors, out / f"{name}.safetensors")
@@ -210,10 +219,12 @@ def _refuse_other_settings(path: Path, config: Config) -> None:
     if not path.exists():
         return
     try:
-        made_with = json.loads(path.read_text(encoding="utf-8"))["config"]
+        settings = json.loads(path.read_text(encoding="utf-8"))["config"]
+        made_with = Config.model_validate({"title": path.stem, **settings})
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is damaged or no row of a study; remove it to make it again") from error
-    if made_with != _essence(config):
+    # Read as a configuration, so that a setting that is newer than the row has its default.
+    if _essence(made_with) != _essence(config):
         raise InputError(f"{path} was made with other settings; choose another --out")
 
 
