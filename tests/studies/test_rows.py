@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from burnin.core import InputError
 from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
