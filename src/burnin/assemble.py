@@ -176,7 +176,7 @@ def build_arms(config: Config, dim: int, generator: torch.Generator) -> list[Arm
                 "an arm has at most as many chains as there are data points in a batch"
             )
         sampler = build_sampler(settings, temperature)
-        weighted = scheme.name != "hybrid" or scheme.beta_on in (name, "both")
+        weighted = scheme.beta_on == "both" or name.startswith(scheme.beta_on)
         return Arm(
             name,
             start,

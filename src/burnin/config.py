@@ -108,9 +108,9 @@ class NoiseSettings(_Section):
 class SchemeSettings(_Section):
     """Where chains start: data, noise, persistent, refresh or hybrid; and how negatives are weighted.
 
-    `beta` is a number, or points [[update, value], …] that it passes through in straight lines. In the
-    hybrid it may be that of one arm only; `pooled` puts both arms' negatives into one contrast, whose
-    weight is 1.
+    `beta` is a number, or points [[update, value], …] that it passes through in straight lines. It may be
+    that of the arms from noise, or from data, only; `pooled` puts both arms' negatives into one contrast,
+    whose weight is 1.
     """
 
     name: Literal["data", "noise", "persistent", "refresh", "hybrid"]

@@ -183,6 +183,10 @@ step_size = 0.01
         (["scheme.beta=0.2", 'scheme.beta_on="data"'], (0.0, 0.2), (1.0, 3.0), (None, None)),
         (["scheme.beta=0.2", "scheme.pooled=true"], (0.2, 0.2), (1.0, 1.0), ("all", "all")),
         (["scheme.beta=[[0, 0.0], [10, 0.5]]"], (0.0, 0.0), (1.0, 3.0), (None, None)),
+        (['scheme={name="noise", beta=0.2, beta_on="noise"}'], (0.2,), (1.0,), (None,)),
+        (['scheme={name="data", beta=0.2, beta_on="noise"}'], (0.0,), (1.0,), (None,)),
+        (['scheme={name="persistent", beta=0.2, beta_on="noise"}'], (0.0,), (1.0,), (None,)),
+        (['scheme={name="persistent", beta=0.2}'], (0.2,), (1.0,), (None,)),
     ],
 )
 def test_recipes_set_beta(

@@ -35,19 +35,23 @@ METRICS = (
     "ring_shares",
     "ring_shares_long",
     "off_manifold",
+    "thin_width",
     "seconds_training",
     "seconds",
 )
 PLAIN = "sampler_from_noise={}"
+UNWEIGHTED = ["scheme.beta=0.0", 'scheme.beta_on="both"']
 SCHEMES: dict[str, list[str]] = {
-    "data": ['scheme.name="data"'],
-    "noise": ['scheme.name="noise"', PLAIN],
-    "persistent": ['scheme.name="persistent"'],
-    "refresh": ['scheme.name="refresh"'],
-    "hybrid": ['scheme.name="hybrid"'],
-    "noise-annealed": ['scheme.name="noise"'],
+    "data": ['scheme.name="data"', *UNWEIGHTED],
+    "noise": ['scheme.name="noise"', *UNWEIGHTED, PLAIN],
+    "persistent": ['scheme.name="persistent"', *UNWEIGHTED],
+    "refresh": ['scheme.name="refresh"', *UNWEIGHTED],
+    "hybrid": ['scheme.name="hybrid"', *UNWEIGHTED],
+    "hybrid-beta": [],
+    "noise-annealed": ['scheme.name="noise"', *UNWEIGHTED],
 }
-"""The five schemes of the paper, and the noise scheme with the hybrid's chains, as changes of the recipe.
+"""The five schemes of the paper, the recipe's own β-weighted hybrid, and the noise scheme with the hybrid's
+chains, as changes of the recipe.
 
 The noise scheme is the paper's: plain short chains. The hybrid's chains from noise are annealed; the last
 row, and "no-annealing" below, exchange the chains, to tell what the scheme does from what the chain does.

@@ -1,0 +1,70 @@
+"""Pictures by chains at their steady state and by short runs (convergent paper): what is left after long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from matplotlib.figure import Figure
+
+from burnin.assemble import build_data
+from burnin.config import Config
+from burnin.data import Pictures, clean, held_out
+from burnin.evaluation.assess import Assessment
+from burnin.evaluation.model import Model
+from burnin.report import figures
+from burnin.rng import Streams
+from burnin.studies.rows import Study
+
+SHORT_RUN = [
+    'scheme.name="noise"',
+    "data.noise=0.03",
+    "model.temperature=5e-5",
+    "model.average=0.0",
+    "sampler={num_steps=100, step_size=1.0}",
+    'optimizer={name="Adam", learning_rate=1e-4}',
+]
+"""The original's numbers for short-run pictures: ε = 0.01, uniform start, data noise 0.03, Adam at 1e-4."""
+
+
+def measure(model: Model, result: Assessment) -> dict[str, Any]:
+    """Where short and long chains end, and the verdict."""
+    evidence = result.evidence
+    return {
+        "sample_distance": result.sample_distance(model),
+        "long_run_distance": result.long_run,
+        "long_energies": evidence.long.energies,
+        "adjusted_distance": evidence.stayed.distance,
+        "verdict": str(result.verdict.standing),
+    }
+
+
+def draw(out: Path, config: Config, rows: Sequence[str]) -> None:
+    """A column for the data and two for each row: its short chains, and the same chains much later."""
+    data = clean(held_out(build_data(config)))
+    assert isinstance(data, Pictures)
+    panels = {"data": data.sample(64, Streams(0)["figure"])}
+    for name in rows:
+        tensors = safetensors.torch.load_file(out / f"{name}.safetensors")
+        panels[f"{name}: short chains"] = tensors["samples"]
+        panels[f"{name}: {config.study.long_steps:,} steps later"] = tensors["long"]
+    figure = Figure(figsize=(3.2 * len(panels), 3.5), layout="constrained")
+    for axes, (title, x) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
+        figures.draw_pictures(axes, data.brightness(x))
+        axes.set_title(title, fontsize=10)
+    figures.save(figure, out / "figure.png")
+
+
+CONVERGENT_MNIST = Study(
+    name="convergent-mnist",
+    about="MNIST by chains at their steady state and by short runs, and what 20,000 further steps leave",
+    recipe="convergent-mnist",
+    quick_recipe=None,
+    rows={"convergent": [], "short-run": SHORT_RUN},
+    quick_rows=(),
+    metrics=("sample_distance", "long_run_distance", "long_energies", "verdict", "ended", "seconds_training"),
+    measure=measure,
+    draw=draw,
+)
