@@ -10,7 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from burnin.config import Config, ModelSettings, SamplerSettings, SchemeSettings, nearest, read_run_config
+from burnin.config import (
+    FROM_NOISE,
+    Config,
+    ModelSettings,
+    SamplerSettings,
+    SchemeSettings,
+    nearest,
+    read_run_config,
+)
 from burnin.core import Density, InputError, Sampler, Start
 from burnin.data import NoisyDensity, Pictures, clean, held_out, load_table, make_density
 from burnin.energies import MLP, ConvNet, FourierFeatures, GaussianFactor, Standardised
@@ -243,7 +251,7 @@ def load_model(folder: Path, engine: Engine | None = None) -> Model:
 
 def model_of(trainer: Trainer, config: Config) -> Model:
     """The model of a trainer as it is now."""
-    from_noise, temperature = config.noise_sampler(), config.model.temperature
+    from_noise, at_test, temperature = config.noise_sampler(), config.test_sampler(), config.model.temperature
     return Model(
         energy=trainer.model.eval().requires_grad_(False),
         temperature=temperature,
@@ -251,7 +259,8 @@ def model_of(trainer: Trainer, config: Config) -> Model:
         noise=build_noise(config),
         plain=Chain(build_sampler(config.sampler, temperature), config.sampler.num_steps),
         annealed=Chain(build_sampler(from_noise, temperature), from_noise.num_steps),
-        trained_from_noise=config.scheme.name in ("noise", "hybrid"),
+        trained_from_noise=config.scheme.name in FROM_NOISE,
+        at_test=None if at_test is None else Chain(build_sampler(at_test, temperature), at_test.num_steps),
         scale=trainer.parts.scale.value() if trainer.parts.scale is not None else None,
         scheme=config.scheme.name,
         num_updates=trainer.step,

@@ -20,6 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from burnin.core import InputError
 
 SCHEMES = ("data", "noise", "persistent", "refresh", "hybrid")
+FROM_NOISE = ("noise", "hybrid")
+"""Schemes that start chains from noise in training."""
 Section = TypeVar("Section", bound=BaseModel)
 KnotList = list[tuple[int, float]]
 Count = Annotated[int, Field(ge=1)]
@@ -160,6 +162,7 @@ class StudySettings(_Section):
     data_steps: Count = 10_000
     grid_points: Annotated[int, Field(ge=2)] = 321
     cooling_steps: Annotated[int, Field(ge=10)] = 1000
+    likelihood_particles: Annotated[int, Field(ge=0)] = 256
 
 
 class Expectation(_Section):
@@ -196,6 +199,7 @@ class Config(_Section):
     noise: NoiseSettings = NoiseSettings()
     sampler: SamplerSettings
     sampler_from_noise: dict[str, Any] = {}
+    sampler_at_test: dict[str, Any] = {}
     more_samplers: list[dict[str, Any]] = []
     optimizer: OptimizerSettings = OptimizerSettings()
     guard: GuardConfig = GuardConfig()
@@ -213,6 +217,15 @@ class Config(_Section):
         """The sampler of chains that start from noise: `sampler` with `sampler_from_noise` over it."""
         table = {**self.sampler.model_dump(exclude_unset=True), **self.sampler_from_noise}
         return _validated(SamplerSettings, table, "sampler_from_noise")
+
+    def test_sampler(self) -> SamplerSettings | None:
+        """The sampler that generates from noise once training is over, where it is none of training's:
+        the one that training has for it, with `sampler_at_test` over it."""
+        if not self.sampler_at_test:
+            return None
+        own = self.noise_sampler() if self.scheme.name in FROM_NOISE else self.sampler
+        table = {**own.model_dump(exclude_unset=True), **self.sampler_at_test}
+        return _validated(SamplerSettings, table, "sampler_at_test")
 
 
 def recipe_names() -> list[str]:
@@ -233,6 +246,7 @@ def load_config(recipe: str, changes: Sequence[str] = ()) -> Config:
         _set(table, change)
     config = _validated(Config, table, recipe)
     config.noise_sampler()
+    config.test_sampler()
     config.further_samplers()
     if config.data.file is None:
         return config

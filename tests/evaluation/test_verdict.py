@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy import stats
 
+from burnin.evaluation import Likelihood
 from burnin.evaluation.assess import energy_gap
 from burnin.evaluation.verdict import FAIR_ENERGIES, Evidence, Seen, Standing, judge
 
@@ -26,7 +27,7 @@ GOOD = Evidence(
     ess=100.0,
     rhat=1.0,
     density_kl=0.3,
-    log_likelihood=-1.5,
+    log_likelihood=Likelihood(-1.5, -1.6, -1.4, "a test"),
     long_steps=100,
     stayed_steps=50,
 )

@@ -1,7 +1,9 @@
 """Judging a trained model: its density, its samples, its long-run chains."""
 
+from burnin.evaluation.bridge import MixtureBase
 from burnin.evaluation.distance import DistanceScale, energy_distance
 from burnin.evaluation.grid import PlaneGrid, band_kl, band_masses, grid_kl
+from burnin.evaluation.likelihood import Likelihood, LogNormaliser, likelihood, log_normaliser
 from burnin.evaluation.model import Model
 from burnin.evaluation.rings import count_rings, ring_bands
 from burnin.evaluation.verdict import Evidence, Seen, Standing, Verdict, judge
@@ -9,6 +11,9 @@ from burnin.evaluation.verdict import Evidence, Seen, Standing, Verdict, judge
 __all__ = [
     "DistanceScale",
     "Evidence",
+    "Likelihood",
+    "LogNormaliser",
+    "MixtureBase",
     "Model",
     "PlaneGrid",
     "Seen",
@@ -20,5 +25,7 @@ __all__ = [
     "energy_distance",
     "grid_kl",
     "judge",
+    "likelihood",
+    "log_normaliser",
     "ring_bands",
 ]

@@ -17,12 +17,15 @@ from burnin.evaluation.adjusted import adjusted_from_data, cooled_from_afar
 from burnin.evaluation.chains import Sampled
 from burnin.evaluation.distance import DistanceScale, energy_distance
 from burnin.evaluation.grid import PlaneGrid, grid_kl
+from burnin.evaluation.likelihood import Likelihood, likelihood
 from burnin.evaluation.model import Chain, Model
 from burnin.evaluation.verdict import Evidence, Seen, Verdict, judge
 from burnin.rng import Streams
 from burnin.starts import FromNoise
 
 MOMENT_SAMPLES = 20_000
+MOST_DIMENSIONS = 100
+"""Up to which a likelihood is estimated: the number of laws on the way grows with the dimension's square."""
 Report = Callable[[str, int, int], None]
 """Called with what is going on, how much of it is done, and how much there is."""
 
@@ -39,6 +42,7 @@ class Effort:
     data_steps: int
     grid_points: int
     cooling_steps: int = 1000
+    likelihood_particles: int = 256
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,8 @@ class Assessment:
 
     Attributes:
         samples: short-run samples from noise, by the model's own chain.
-        plain, annealed: distances of samples from noise by either chain.
+        sample_distance: theirs.
+        plain, annealed: distances of samples from noise by either chain of training.
         matched: distance of samples from noise with the data's mean and variances, own chain.
         long_run: distance of the first chains of `samples` after `long_steps` further steps.
         data_run: distance of chains from data after `data_steps` steps.
@@ -107,6 +112,7 @@ class Assessment:
     """
 
     samples: Sampled
+    sample_distance: float
     plain: float
     annealed: float
     matched: float
@@ -123,10 +129,6 @@ class Assessment:
     energies: dict[str, Tensor]
     evidence: Evidence
     verdict: Verdict
-
-    def sample_distance(self, model: Model) -> float:
-        """The distance of samples from noise by the model's own chain."""
-        return self.annealed if model.trained_from_noise else self.plain
 
     @property
     def density_kl(self) -> float | None:
@@ -151,11 +153,11 @@ def assess(model: Model, effort: Effort, units: Units, streams: Streams, report:
 
     fresh = model.data.sample(MOMENT_SAMPLES, streams["fresh"])
     own = sample("samples from noise", "samples", model.own)
-    own_distance = units.many.distance(own.position)
-    other = own_distance
-    if model.plain != model.annealed:
-        chain = model.plain if model.trained_from_noise else model.annealed
-        other = units.many.distance(sample("samples by the other chain", "other", chain).position)
+    distances = {model.own: units.many.distance(own.position)}
+    for chain, name in ((model.plain, "other"), (model.annealed, "other")):
+        if chain not in distances:
+            sampled = sample("samples by the other chain", name, chain)
+            distances[chain] = units.many.distance(sampled.position)
     matched = sample("samples from matched noise", "matched", model.own, FromNoise.matched(fresh))
     long = chains.go_on(
         model,
@@ -201,7 +203,7 @@ def assess(model: Model, effort: Effort, units: Units, streams: Streams, report:
     ends = {"data": of_data, "short chains": own.energy, "long chains": long.energy}
     ends |= {"adjusted, from data": stayed.energy, "cooled from afar": anywhere.energy}
     evidence = Evidence(
-        short=Seen(own_distance, energy_gap(own.energy, of_data)),
+        short=Seen(distances[model.own], energy_gap(own.energy, of_data)),
         long=Seen(long_run, energy_gap(long.energy, of_data)),
         stayed=Seen(units.data.distance(stayed.position), energy_gap(stayed.energy, of_data)),
         anywhere=Seen(units.long.distance(anywhere.position), energy_gap(anywhere.energy, of_data)),
@@ -212,14 +214,15 @@ def assess(model: Model, effort: Effort, units: Units, streams: Streams, report:
         ess=found.ess,
         rhat=found.rhat,
         density_kl=kl,
-        log_likelihood=None if grid is None else grid.log_likelihood(model.energy, model.temperature, fresh),
+        log_likelihood=_likelihood(model, grid, fresh, effort, streams, report),
         long_steps=effort.long_steps,
         stayed_steps=max(1, effort.data_steps // 2),
     )
     return Assessment(
         samples=own,
-        plain=other if model.trained_from_noise else own_distance,
-        annealed=own_distance if model.trained_from_noise else other,
+        sample_distance=distances[model.own],
+        plain=distances[model.plain],
+        annealed=distances[model.annealed],
         matched=units.many.distance(matched.position),
         long_run=long_run,
         data_run=data_run,
@@ -234,6 +237,26 @@ def assess(model: Model, effort: Effort, units: Units, streams: Streams, report:
         energies=ends,
         evidence=evidence,
         verdict=judge(evidence),
+    )
+
+
+def _likelihood(
+    model: Model, grid: PlaneGrid | None, fresh: Tensor, effort: Effort, streams: Streams, report: Report
+) -> Likelihood | None:
+    """By the grid in the plane, by annealed importance sampling beyond; None where it would take too long."""
+    energy, temperature = model.energy, model.temperature
+    if grid is not None and grid.dim == 2:
+        value = grid.log_likelihood(energy, temperature, fresh)
+        return Likelihood(value, value, value, "a grid")
+    if effort.likelihood_particles == 0 or model.data.dim > MOST_DIMENSIONS:
+        return None
+    return likelihood(
+        energy,
+        temperature,
+        fresh,
+        particles=effort.likelihood_particles,
+        generator=streams["likelihood"],
+        report=report,
     )
 
 

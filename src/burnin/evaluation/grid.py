@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from burnin.core import Energy, KnownDensity, evaluate, flat_norm
+from burnin.core import Energy, InputError, KnownDensity, evaluate, flat_norm
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class PlaneGrid:
             values = [evaluate(energy, part) for part in torch.split(self.positions(), chunk)]
         return (-torch.cat(values).double() / temperature).log_softmax(0)
 
-    def log_likelihood(self, energy: Energy, temperature: float, data: Tensor) -> float | None:
-        """Mean log-density of data, -E/T - log Z, with log Z by the grid; None beyond two dimensions."""
+    def log_likelihood(self, energy: Energy, temperature: float, data: Tensor) -> float:
+        """Mean log-density of data in the plane, -E/T - log Z, with log Z by the grid."""
         if self.dim != 2:
-            return None
+            raise InputError(f"a grid gives the likelihood in two dimensions; the data has {self.dim}")
         with torch.no_grad():
             on_grid = evaluate(energy, self.positions()).double() / -temperature
             of_data = evaluate(energy, data).double() / -temperature

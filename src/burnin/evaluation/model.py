@@ -32,6 +32,7 @@ class Model:
         plain: the sampler of chains from data and from a bank, and how many steps they take in training.
         annealed: likewise of chains from noise (a plain one, where the configuration has no heat).
         trained_from_noise: whether training itself started chains from noise, with `annealed`.
+        at_test: the sampler that generates from noise, where it is none of training's.
         scale: per-dimension step, where it was fitted.
         scheme: how it was trained.
         num_updates: for how long.
@@ -49,10 +50,13 @@ class Model:
     scheme: str
     num_updates: int
     engine: Engine = field(default_factory=Engine)
+    at_test: Chain | None = None
 
     @property
     def own(self) -> Chain:
-        """The chain that generates from noise at test time: the one that the model was trained with."""
+        """The chain that generates from noise: the one meant for it, or the one that training had."""
+        if self.at_test is not None:
+            return self.at_test
         return self.annealed if self.trained_from_noise else self.plain
 
     @property

@@ -13,6 +13,8 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+from burnin.evaluation.likelihood import Likelihood
+
 GOOD, FAIR = 2.0, 5.0
 """Distances up to 2 times, and up to 5 times, the 95th percentile of chance."""
 GOOD_KL, FAIR_KL = 0.05, 0.3
@@ -74,7 +76,7 @@ class Evidence:
         ess: effective number of draws of the energy by all adjusted chains.
         rhat: of the energy along the adjusted chains.
         density_kl: KL(true ‖ model), where the truth is known.
-        log_likelihood: mean log-density of data in nats, where the normaliser is known.
+        log_likelihood: mean log-density of data, where the normaliser can be had.
         long_steps, stayed_steps: how many steps the long and the adjusted chains took.
     """
 
@@ -89,7 +91,7 @@ class Evidence:
     ess: float
     rhat: float
     density_kl: float | None
-    log_likelihood: float | None
+    log_likelihood: Likelihood | None
     long_steps: int
     stayed_steps: int
 
@@ -167,7 +169,7 @@ def _lines(e: Evidence, converged: bool) -> tuple[str, ...]:
             f"({_grade(e.density_kl, GOOD_KL, FAIR_KL)})."
         )
     if e.log_likelihood is not None:
-        fit += f" Log-likelihood of fresh data: {e.log_likelihood:.4g} nats."
+        fit += f" Log-likelihood of fresh data: {e.log_likelihood}."
     return generates, chain, density, fit
 
 

@@ -55,7 +55,7 @@ def overview_figure(model: Model, result: Assessment, data: torch.Tensor) -> Fig
             figures.draw_scatter(third, samples[:SHOWN], frame)
             first.set_title("data, first two coordinates")
         _draw_energies(second, model, result, data)
-    third.set_title(f"samples from noise, {result.sample_distance(model):.3g} × chance")
+    third.set_title(f"samples from noise, {result.sample_distance:.3g} × chance")
     figures.draw_energy_traces(fourth, energy_traces(model, result), result.data_energy / model.temperature)
     fourth.set_title("energy along chains")
     for axes in (first, second, third, fourth):
@@ -136,7 +136,7 @@ def _numbers(model: Model, result: Assessment) -> list[tuple[str, str, str]]:
         "energy distance to fresh data, in units of the 95th percentile between two data sets (1 is perfect)"
     )
     rows = [
-        ("sample distance", f"{result.sample_distance(model):.3g}", f"short chains from noise: {unit}"),
+        ("sample distance", f"{result.sample_distance:.3g}", f"short chains from noise: {unit}"),
         ("… plain chain", f"{result.plain:.3g}", "from noise, at T throughout"),
         ("… annealed chain", f"{result.annealed:.3g}", "from noise, as configured for chains from noise"),
         ("… matched noise", f"{result.matched:.3g}", "from noise with the data's mean and variances"),

@@ -22,6 +22,7 @@ SHORT_RUN = [
     "model.temperature=5e-5",
     "model.average=0.0",
     "sampler={num_steps=100, step_size=1.0}",
+    "sampler_at_test={}",
     'optimizer.name="Adam"',
     "optimizer.learning_rate=1e-4",
     'optimizer.decay="none"',
@@ -44,7 +45,7 @@ def measure(model: Model, result: Assessment) -> dict[str, Any]:
         raise InputError("the convergent toys need a data set of the plane whose density is known")
     return {
         "density_kl": result.density_kl,
-        "sample_distance": result.sample_distance(model),
+        "sample_distance": result.sample_distance,
         "long_run_distance": result.long_run,
         "verdict": str(result.verdict.standing),
     }

@@ -45,7 +45,7 @@ a low rate, toys). The rates are section B's: 0.05, annealed to 0.0005."""
 def measure(model: Model, result: Assessment) -> dict[str, Any]:
     """What the chains of such a model are worth; the oscillation itself is told of every row."""
     return {
-        "sample_distance": result.sample_distance(model),
+        "sample_distance": result.sample_distance,
         "long_run_distance": result.long_run,
         "verdict": str(result.verdict.standing),
     }

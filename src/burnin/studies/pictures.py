@@ -33,7 +33,7 @@ def measure(model: Model, result: Assessment) -> dict[str, Any]:
     """Where short and long chains end, and the verdict."""
     evidence = result.evidence
     return {
-        "sample_distance": result.sample_distance(model),
+        "sample_distance": result.sample_distance,
         "long_run_distance": result.long_run,
         "long_energies": evidence.long.energies,
         "adjusted_distance": evidence.stayed.distance,

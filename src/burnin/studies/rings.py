@@ -94,7 +94,7 @@ def measure(model: Model, result: Assessment) -> dict[str, Any]:
         "density_kl": result.density_kl,
         "density_kl_within": band_kl(result.log_truth, result.log_model, bands),
         "density_masses": band_masses(result.log_model, bands),
-        "sample_distance": result.sample_distance(model),
+        "sample_distance": result.sample_distance,
         "sample_distance_matched": result.matched,
         "sample_distance_plain": result.plain,
         "sample_distance_annealed": result.annealed,

@@ -83,7 +83,7 @@ def measure(model: Model, result: Assessment) -> dict[str, Any]:
         raise InputError("the robust toys need a data set of the plane whose density is known")
     return {
         "density_kl": result.density_kl,
-        "sample_distance": result.sample_distance(model),
+        "sample_distance": result.sample_distance,
         "long_run_distance": result.long_run,
     }
 

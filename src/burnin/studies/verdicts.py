@@ -34,7 +34,7 @@ def measure(model: Model, result: Assessment) -> dict[str, Any]:
     """The verdict by chains and the one by the exact density."""
     if result.log_truth is None or result.log_model is None or result.density_kl is None:
         raise InputError("the verdicts need data whose density is known")
-    distance = result.sample_distance(model)
+    distance = result.sample_distance
     near = kl_near(result.log_truth, result.log_model)
     exact = exact_standing(distance, result.density_kl, near)
     evidence = result.evidence
