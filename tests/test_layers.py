@@ -16,13 +16,13 @@ import burnin
 SOURCE = Path(burnin.__file__).parent
 
 LAYERS = {
-    0: {"core", "rng", "closed_form", "stein"},
+    0: {"core", "rng", "closed_form", "stein", "sources"},
     1: {"data", "energies", "starts", "samplers", "objectives", "diagnostics", "discrepancies"},
     2: {"training"},
     3: {"evaluation", "report"},
 }
-ON_CORE = {"stein"}
-"""Of layer 0, what stands on core: scores come from energies, by core's own gradient."""
+ON_CORE = {"stein", "sources"}
+"""Of layer 0, what stands on core: on its gradient of energies, on its errors."""
 LAYER = {room: layer for layer, rooms in LAYERS.items() for room in rooms}
 TOP = 4
 HEAVY = ("matplotlib", "typer", "rich", "sklearn", "jinja2", "tensorboard", "pandas", "burnin.cli")
@@ -112,6 +112,7 @@ def test_the_walk_sees_the_library() -> None:
         ("rng.py", "from . import core"),
         ("core.py", "from burnin.stein import score_of"),
         ("stein.py", "from burnin.rng import Streams"),
+        ("sources.py", "from burnin.stein import score_of"),
         ("discrepancies/kernel.py", "from burnin.energies import MLP"),
         ("samplers/run.py", "from burnin.starts import Bank"),
         ("samplers/run.py", "from burnin.starts.bank import Bank"),
