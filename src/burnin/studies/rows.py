@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 import safetensors.torch
 import torch
+from pydantic import ValidationError
 
 from burnin.assemble import build_engine
 from burnin.config import Config, load_config, nearest
@@ -213,7 +214,12 @@ def _refuse_other_settings(path: Path, config: Config) -> None:
         made_with = json.loads(path.read_text(encoding="utf-8"))["config"]
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is damaged or no row of a study; remove it to make it again") from error
-    if made_with != _essence(config):
+    try:
+        # Settings that came later than the row have their defaults in it.
+        same = _essence(Config.model_validate({**made_with, "title": config.title})) == _essence(config)
+    except (ValidationError, TypeError):
+        same = False
+    if not same:
         raise InputError(f"{path} was made with other settings; choose another --out")
 
 
