@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from burnin.closed_form import closed_form
 from burnin.core import Energy
 from burnin.objectives.direct import DirectObjective, Draw, require_above_zero
 from burnin.stein import Trace, combine, critic_objective, score_of, value_and_trace
@@ -59,7 +60,7 @@ class LearnedStein(DirectObjective):
         self.critic = critic
         self.lam, self.critic_steps = lam, critic_steps
         self.trace: Trace = trace
-        self._optimizer = torch.optim.Adam(critic.parameters(), lr=learning_rate, betas=betas)
+        self._optimizer = torch.optim.Adam(critic.parameters(), lr=learning_rate, betas=betas, fused=True)
 
     def optimizers(self) -> Mapping[str, torch.optim.Optimizer]:
         """The critic's."""
@@ -67,7 +68,7 @@ class LearnedStein(DirectObjective):
 
     def before_update(self, energy: Energy, draw: Draw, generator: torch.Generator) -> None:
         """The critic's steps, each on a batch of its own."""
-        score = score_of(energy, self.temperature)
+        score = score_of(closed_form(energy) or energy, self.temperature)
         for _ in range(self.critic_steps):
             x = draw()
             self._optimizer.zero_grad(set_to_none=True)
