@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from burnin.discrepancies.fssd import fssd
+from burnin.discrepancies.finite_set import fssd
+from burnin.discrepancies.kernelised import ksd, linear_ksd
 from burnin.discrepancies.kernels import RBF, InverseMultiquadric, Kernel
-from burnin.discrepancies.ksd import ksd, linear_ksd
 from burnin.discrepancies.models import Points
 
 THEIRS: dict[str, Any] = json.loads(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
 
 from burnin.core import InputError
-from burnin.discrepancies.fssd import fit_locations, fssd, stein_features
+from burnin.discrepancies.finite_set import fit_locations, fssd, stein_features
+from burnin.discrepancies.kernelised import ksd, linear_ksd, normal_cdf, normal_quantile, optimise_bandwidth
 from burnin.discrepancies.kernels import (
     RBF,
     InverseMultiquadric,
@@ -18,7 +20,6 @@ from burnin.discrepancies.kernels import (
     stein_kernel,
     stein_kernel_of_pairs,
 )
-from burnin.discrepancies.ksd import ksd, linear_ksd, normal_cdf, normal_quantile, optimise_bandwidth
 from burnin.discrepancies.models import Points
 from tests.discrepancies.gaussians import SHIFT, rightly_modelled, shifted, stream, within_binomial
 
@@ -39,9 +40,10 @@ def test_the_stein_kernel_is_equation_5_by_automatic_derivatives(kernel: Kernel)
         for j in range(4):
             x, y, s, t = left.x[i], right.x[j], left.scores[i], right.scores[j]
             k = value_of(kernel, x, y)
-            by_x = torch.func.grad(lambda a, b: value_of(kernel, a, b))(x, y)
-            by_y = torch.func.grad(lambda a, b: value_of(kernel, a, b), argnums=1)(x, y)
-            mixed = torch.func.jacrev(torch.func.grad(lambda a, b: value_of(kernel, a, b)), argnums=1)(x, y)
+            of_pair = partial(value_of, kernel)
+            by_x = torch.func.grad(of_pair)(x, y)
+            by_y = torch.func.grad(of_pair, argnums=1)(x, y)
+            mixed = torch.func.jacrev(torch.func.grad(of_pair), argnums=1)(x, y)
             wanted = k * (s @ t) + s @ by_y + by_x @ t + mixed.trace()
             assert got[i, j].item() == pytest.approx(wanted.item(), rel=1e-9)
     pairs = stein_kernel_of_pairs(kernel, left, right.rows(0, 3))
@@ -163,7 +165,7 @@ def test_fitted_locations_are_worth_the_fit() -> None:
 def test_the_best_bandwidth_is_no_worse_than_the_first() -> None:
     points = shifted(150)
     for criterion in ("power", "discrepancy"):
-        best = optimise_bandwidth(points, RBF(0.2), criterion)  # type: ignore[arg-type]
+        best = optimise_bandwidth(points, RBF(0.2), criterion)
         first, second = ksd(points, RBF(0.2)), ksd(points, best)
         if criterion == "power":
             assert second.u / second.sigma > first.u / first.sigma

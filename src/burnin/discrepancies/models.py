@@ -108,7 +108,7 @@ def evaluate_scores(model: Model, x: Tensor, temperature: float | None = None) -
     """
     score = as_score(model, temperature)
     parts = []
-    for block in x.split(SCORE_BLOCK):
+    for block in torch.split(x, SCORE_BLOCK):
         part = score(block).detach()
         if part.shape != block.shape:
             raise InputError(
@@ -140,17 +140,22 @@ def check_data(data: Tensor, smallest: int) -> Tensor:
     return data.detach()
 
 
-def standardised(points: Points) -> Points:
+def standardised(points: Points, by: Tensor) -> Points:
     """The same model and data with every column in units of its own spread.
 
     With z = (x - mean) / std, the density of z has the score std · s(x). One bandwidth and one penalty then
     mean the same in every column. A constant column keeps its unit.
 
+    Arguments:
+        points: data and scores, (..., n, dim).
+        by: the rows that mean and std are taken of, (..., m, dim); a test that learns has only those.
+
     Example:
-        >>> points = standardised(Points(torch.tensor([[0.0], [4.0]]), torch.tensor([[1.0], [-1.0]])))
+        >>> x = torch.tensor([[0.0], [4.0]])
+        >>> points = standardised(Points(x, torch.tensor([[1.0], [-1.0]])), by=x)
         >>> points.x.std(0), points.scores.flatten()
         (tensor([1.]), tensor([ 2.8284, -2.8284]))
     """
-    std, mean = torch.std_mean(points.x, dim=-2, keepdim=True)
+    std, mean = torch.std_mean(by, dim=-2, keepdim=True)
     std = torch.where(std > 0, std, torch.ones_like(std))
     return Points((points.x - mean) / std, points.scores * std)

@@ -218,7 +218,7 @@ def normal_quantile(probability: float) -> float:
         >>> round(normal_quantile(0.95), 4)
         1.6449
     """
-    return torch.special.ndtri(torch.tensor(probability, dtype=torch.float64)).item()
+    return float(torch.special.ndtri(torch.tensor(probability, dtype=torch.float64)).item())
 
 
 def _blocks(n: int, size: int) -> Iterator[tuple[tuple[int, int], tuple[int, int], int, int]]:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from burnin.core import InputError
+from burnin.discrepancies.kernelised import TINY, normal_cdf
 from burnin.discrepancies.kernels import Kernel, median_bandwidth, squared_distances
-from burnin.discrepancies.ksd import TINY, normal_cdf
 from burnin.discrepancies.models import Points
 
 START_FACTORS = tuple(2.0 ** (step / 2) for step in range(-4, 5))
@@ -217,4 +217,5 @@ def _gaussian_draws(x: Tensor, number: int, generator: torch.Generator) -> Tenso
     values, vectors = torch.linalg.eigh(covariance)
     root = vectors * values.clamp_min(0).sqrt()
     normal = torch.randn(number, dim, generator=generator, dtype=torch.float64, device=generator.device)
-    return x.mean(0) + normal.to(x.device) @ root.T
+    draws: Tensor = x.mean(0) + normal.to(x.device) @ root.T
+    return draws
