@@ -22,7 +22,8 @@ class KernelSettings:
     Attributes:
         kernel: "rbf", or "imq", the inverse multiquadric.
         bandwidth: a number, "median" (the median distance), or "optimised" on a share of the data that is
-            then not tested. None is the median for ksd and lksd, optimised for fssd.
+            then not tested. None is optimised in a test, and in a ranking the median, one for all models. The
+            median is blind to structure much finer than the whole.
         num_draws: of the null: bootstrap draws of ksd, simulations of fssd.
         num_locations: J of fssd, whose locations are always fitted.
         train_share: the share of the data that bandwidth and locations are fitted to.
@@ -62,10 +63,11 @@ def fitted_kernel(
     criterion: Literal["power", "discrepancy"] = "power",
 ) -> tuple[Points, Kernel]:
     """The points that are left to be judged, in their units, and the kernel that they are judged with."""
-    if settings.bandwidth != "optimised":
+    bandwidth = settings.bandwidth or ("optimised" if criterion == "power" else "median")
+    if bandwidth != "optimised":
         points = standardised(points, by=points.x) if standardise else points
-        given = settings.bandwidth if isinstance(settings.bandwidth, int | float) else None
-        return points, settings.make(given or median_bandwidth(points.x, generator))
+        given = bandwidth if isinstance(bandwidth, int | float) else median_bandwidth(points.x, generator)
+        return points, settings.make(given)
     train, rest = divided(points, settings.train_share, standardise=standardise)
     first = settings.make(median_bandwidth(train.x, generator))
     return rest, optimise_bandwidth(train, first, criterion)
