@@ -12,12 +12,13 @@ from burnin.discrepancies.kernelised import KSD, LinearKSD, ksd, linear_ksd, opt
 from burnin.discrepancies.kernels import RBF, InverseMultiquadric, Kernel, median_bandwidth
 from burnin.discrepancies.learned import Learned, learn, optimal_terms
 from burnin.discrepancies.models import Model, Points, as_score, evaluate_scores, standardised
-from burnin.discrepancies.ranking import Comparison, Difference, Ranked, compare
+from burnin.discrepancies.ranking import RANKING_METHODS, Comparison, Difference, Ranked, compare
 
 __all__ = [
     "FSSD",
     "KSD",
     "METHODS",
+    "RANKING_METHODS",
     "RBF",
     "Comparison",
     "CriticSettings",

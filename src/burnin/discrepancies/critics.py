@@ -14,6 +14,7 @@ from burnin.stein import MLPCritic, Trace, combine, l2_penalty, mlp_critic, valu
 
 Objective = Literal["power", "discrepancy"]
 TINY = 1e-6
+REPORT_EVERY = 10
 
 
 @dataclass(frozen=True)
@@ -148,12 +149,12 @@ def train_critics(
         loss = -_objective(critic, batch, settings, generator, objective, shared=shared)
         loss.sum().backward()  # type: ignore[no-untyped-call]
         optimiser.step()
+        if report is not None and update % REPORT_EVERY == 0:
+            report("critics", update, settings.iterations)
         if update % settings.validate_every == 0 or update == settings.iterations:
             better = _keep_best(best, critic, validation, objective, alive, update)
             stale = torch.where(better, 0, stale + 1)
             going = stale < (settings.patience or settings.iterations + 1)
-            if report is not None:
-                report("critics", update, settings.iterations)
             if not bool(going.any()):
                 break
             if not bool(going.all()):

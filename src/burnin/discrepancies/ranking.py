@@ -19,6 +19,7 @@ from burnin.discrepancies.learned import SPLIT, learn
 from burnin.discrepancies.models import Model, Points, Report, check_data, evaluate_scores
 
 RankingMethod = Literal["lsd", "ksd", "lksd"]
+RANKING_METHODS: tuple[RankingMethod, ...] = get_args(RankingMethod)
 FEWEST_ROWS = 20
 
 
@@ -146,8 +147,8 @@ def compare(
         right fits better than near and far
         near fits better than far
     """
-    if method not in get_args(RankingMethod):
-        raise InputError(f"the method is {method!r}; known are {', '.join(get_args(RankingMethod))}")
+    if method not in RANKING_METHODS:
+        raise InputError(f"the method is {method!r}; known are {', '.join(RANKING_METHODS)}")
     if not 0 < level < 1:
         raise InputError(f"the level is {level}; it must lie between 0 and 1")
     if not isinstance(models, Mapping):
