@@ -94,7 +94,7 @@ def test_hutchinson_has_no_bias(kind: Trace) -> None:
 
 def test_probes_have_unit_covariance() -> None:
     for kind in ("gaussian", "rademacher"):
-        probes = probes_like(torch.zeros(50_000, 3), kind, stream())  # type: ignore[arg-type]
+        probes = probes_like(torch.zeros(50_000, 3), kind, stream())
         covariance = probes.T @ probes / len(probes)
         assert (covariance - torch.eye(3)).abs().max().item() < 4 * 2**0.5 / len(probes) ** 0.5
 
@@ -112,7 +112,7 @@ def test_steins_identity_holds_under_the_model_and_fails_beside_it() -> None:
     root = torch.linalg.cholesky(0.5 * torch.linalg.inv(precision))
     x = 1 + torch.randn(50_000, 2, generator=stream(1)) @ root.T
     for trace in ("exact", "gaussian"):
-        terms = stein_terms(score, critic, x, trace=trace, generator=stream(2))  # type: ignore[arg-type]
+        terms = stein_terms(score, critic, x, trace=trace, generator=stream(2))
         assert terms.mean().abs() < 4 * terms.std() / len(x) ** 0.5
     beside = stein_terms(score, critic, x + 0.5)
     assert beside.mean().abs() > 10 * beside.std() / len(x) ** 0.5
@@ -141,7 +141,7 @@ def test_the_score_is_minus_the_gradient_over_the_temperature() -> None:
     torch.testing.assert_close(score_of(energy, 0.25)(x.detach()), -4 * gradient)
     with_graph = score_of(energy, 0.25, create_graph=True)(x.detach())
     torch.testing.assert_close(with_graph.detach(), -4 * gradient)
-    with_graph.square().sum().backward()
+    with_graph.square().sum().backward()  # type: ignore[no-untyped-call]
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in list(energy.parameters())[:-1])
 
 
@@ -156,10 +156,10 @@ def test_gradients_flow_to_the_critic_by_every_trace() -> None:
     x = points().float()
     for trace in ("exact", "gaussian", "rademacher"):
         critic = mlp_critic(DIM, 8, 2, generator=stream())
-        critic_objective(-x, critic, x, lam=0.5, trace=trace, generator=stream()).backward()  # type: ignore[arg-type, no-untyped-call]
+        critic_objective(-x, critic, x, lam=0.5, trace=trace, generator=stream()).backward()  # type: ignore[no-untyped-call]
         assert all(p.grad is not None and bool(p.grad.isfinite().all()) for p in critic.parameters())
         with torch.no_grad():
-            assert not stein_terms(-x, critic, x, trace=trace, generator=stream()).requires_grad  # type: ignore[arg-type]
+            assert not stein_terms(-x, critic, x, trace=trace, generator=stream()).requires_grad
 
 
 def test_pictures_are_points_too() -> None:

@@ -249,13 +249,13 @@ class MLPCritic(nn.Module):
         """f(x) and Tr ∇f(x)."""
         return _traced(self, x, None)
 
-    def thinned(self, n: int, generator: torch.Generator) -> Thinned:
-        """The critic with a fresh draw of its dropout, for batches of n points."""
+    def thinned(self, n: int, generator: torch.Generator, *, shared: bool = False) -> Thinned:
+        """The critic with a fresh draw of its dropout, for n points; one draw for all trials if shared."""
         weight = self.weights[0]
         keep = 1 - self.dropout
         masks = []
         for _ in range(len(self.weights) - 1):
-            shape = (*weight.shape[:-2], n, self.width)
+            shape = (n, self.width) if shared else (*weight.shape[:-2], n, self.width)
             uniform = torch.rand(shape, generator=generator, dtype=weight.dtype, device=weight.device)
             masks.append((uniform < keep).to(weight.dtype) / keep)
         return Thinned(self, masks)
