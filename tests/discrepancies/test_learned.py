@@ -10,7 +10,7 @@ from torch import Tensor
 
 from burnin.core import DivergedError, InputError
 from burnin.discrepancies.critics import CriticSettings, power_of, train_critics
-from burnin.discrepancies.learned import Learned, learn, optimal_terms, split_sizes
+from burnin.discrepancies.learned import Learned, learn, optimal_terms, skewness, split_sizes
 from burnin.discrepancies.models import Points
 from tests.discrepancies.gaussians import stream, within_binomial
 
@@ -42,11 +42,28 @@ def test_the_test_has_power_and_foretells_it() -> None:
 
 
 def test_it_rejects_for_large_t_only() -> None:
-    zero = torch.zeros(2)
     terms = torch.stack([torch.linspace(0.5, 1.5, 100), -torch.linspace(0.5, 1.5, 100)])
-    p_value = Learned(terms, zero, zero).p_value
-    assert p_value[0].item() < 1e-6
-    assert p_value[1].item() > 1 - 1e-6
+    learned = Learned(terms, terms, torch.zeros(2))
+    for p_value in (learned.p_value, learned.normal_p_value):
+        assert p_value[0].item() < 1e-6
+        assert p_value[1].item() > 1 - 1e-6
+
+
+def test_p_values_hold_although_terms_are_skewed() -> None:
+    """Terms of mean 0 with a long lower tail, as critics trained for power have: 1 - x, x exponential."""
+    number, n = 8000, 100
+    uniform = torch.rand(number, 2 * n, generator=stream(), dtype=torch.float64)
+    terms = 1 + uniform.log()
+    learned = Learned(terms[:, :n], terms[:, n:], torch.zeros(number))
+    for level in (0.05, 0.1):
+        assert not within_binomial(int((learned.normal_p_value <= level).sum()), number, level)
+        assert within_binomial(int((learned.p_value <= level).sum()), number, level)
+
+
+def test_skewness_is_scipys() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    x = torch.rand(3, 50, generator=stream(), dtype=torch.float64).square()
+    assert skewness(x).tolist() == pytest.approx(stats.skew(x.numpy(), axis=1).tolist(), rel=1e-9)
 
 
 @pytest.mark.parametrize("trace", ["exact", "gaussian"])
