@@ -154,3 +154,28 @@ def test_frozen_weights_keep_the_module() -> None:
     net = mlp()
     next(net.parameters()).requires_grad_(False)
     assert energy_of_weights(net) is net
+
+
+def test_a_learned_factor_is_taken_as_it_is_now() -> None:
+    """Its μ and σ are learned by the tape, and each form made after a step is that of the new ones."""
+    net = factor(mlp(), learned=True).double()
+    x = 2 * torch.randn(9, DIM, generator=stream(), dtype=torch.float64)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    before = {name: value.detach().clone() for name, value in net.named_parameters()}
+    first = closed_form(net)
+    assert first is not None
+    assert energy_of_weights(net) is net, "the written-out loss knows the layers' weights only"
+    for _ in range(2):
+        optimizer.zero_grad()
+        energy_of_weights(net)(x).mean().backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    assert all(
+        not value.equal(before[name]) for name, value in net.named_parameters() if "layers" not in name
+    )
+    form, y = closed_form(net), x.clone().requires_grad_(True)
+    assert form is not None
+    value = net(y)
+    (gradient,) = torch.autograd.grad(value.sum(), y)
+    torch.testing.assert_close(
+        form.energy_and_gradient(x), (value.detach(), gradient), rtol=1e-12, atol=1e-12
+    )

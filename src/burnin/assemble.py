@@ -5,23 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from burnin.assemble_direct import build_direct_objective, build_optimizer
 from burnin.config import (
     FROM_NOISE,
     Config,
     ModelSettings,
     SamplerSettings,
     SchemeSettings,
-    nearest,
     read_run_config,
 )
 from burnin.core import Density, InputError, Sampler, Start
-from burnin.data import NoisyDensity, Pictures, clean, held_out, load_table, make_density
-from burnin.energies import MLP, ConvNet, FourierFeatures, GaussianFactor, Standardised
+from burnin.data import LinearICA, NoisyDensity, Pictures, clean, held_out, load_table, make_density
+from burnin.energies import (
+    MLP,
+    ConvNet,
+    FourierFeatures,
+    GaussianBernoulliRBM,
+    GaussianFactor,
+    ICAEnergy,
+    Standardised,
+)
 from burnin.evaluation.model import Chain, Model
 from burnin.objectives import contrast
 from burnin.rng import Streams
@@ -52,7 +59,20 @@ def build_data(config: Config) -> Density:
     settings = config.data
     if (settings.name is None) == (settings.file is None):
         raise InputError("data needs either a name (data.name) or a file (data.file)")
-    data = load_table(Path(settings.file)) if settings.file is not None else make_density(settings.name or "")
+    data: Density
+    if settings.name == "ica":
+        if settings.dim is None:
+            raise InputError("data.dim is missing: linear ICA needs to know how many sources there are")
+        matrix = Streams(config.run.seed)["mixing"]
+        data = LinearICA.random(settings.dim, settings.source, matrix, gaussian=settings.gaussian)
+    elif settings.dim is not None:
+        raise InputError("data.dim is for the name ica; other data has its own number of dimensions")
+    else:
+        data = (
+            load_table(Path(settings.file))
+            if settings.file is not None
+            else make_density(settings.name or "")
+        )
     if settings.side is not None:
         if not isinstance(data, Pictures):
             raise InputError("data.side is the size of pictures; this data has none: leave it out")
@@ -63,12 +83,21 @@ def build_data(config: Config) -> Density:
 def build_energy(
     config: Config, data: Density, mean: Tensor, std: Tensor, generator: torch.Generator
 ) -> nn.Module:
-    """The network, its view of the coordinates, and its Gaussian factor."""
-    model = config.model
-    if model.network == "convnet":
+    """The network, its view of the coordinates, and its Gaussian factor; or linear ICA, or an RBM."""
+    model, dim = config.model, data.dim
+    if model.kind in ("ica", "rbm") and (model.gaussian_factor != "none" or model.frequencies):
+        raise InputError(f"model.kind {model.kind!r} takes no gaussian_factor and no frequencies")
+    if model.kind == "ica":
+        return ICAEnergy.random(dim, model.source, generator, temperature=model.temperature)
+    if model.kind == "rbm":
+        # Small weights, so that it starts near the Gaussian around the data's mean.
+        weights = torch.randn(dim, model.hidden, generator=generator) / model.hidden
+        biases = mean, torch.zeros(model.hidden)
+        return GaussianBernoulliRBM(weights, *biases, temperature=model.temperature, learned=True)
+    if model.kind == "convnet":
         net = _build_convnet(model, data, generator)
     else:
-        net = _build_mlp(model, data.dim, generator)
+        net = _build_mlp(model, dim, generator)
     if model.standardise:
         net = Standardised(net, mean, std)
     if model.gaussian_factor != "none":
@@ -93,7 +122,7 @@ def _build_mlp(model: ModelSettings, dim: int, generator: torch.Generator) -> nn
 def _build_convnet(model: ModelSettings, data: Density, generator: torch.Generator) -> nn.Module:
     pictures = clean(data)
     if not isinstance(pictures, Pictures):
-        raise InputError('model.network = "convnet" is for pictures; for this data it must be "mlp"')
+        raise InputError('model.kind = "convnet" is for pictures; for this data it must be another')
     if isinstance(model.width, list) or model.depth is not None or model.frequencies:
         raise InputError("a convnet takes model.width, a number; leave out model.depth and model.frequencies")
     return ConvNet(pictures.shape, width=model.width, generator=generator, activation=model.activation)
@@ -145,7 +174,8 @@ def build_trainer(config: Config, engine: Engine | None = None) -> Trainer:
             decay=config.sampler.scale_decay,
             floor=config.sampler.scale_floor,
         )
-    optimizer = _build_optimizer(config, energy)
+    direct = build_direct_objective(config, energy, moments, streams) if config.without_chains else None
+    optimizer = build_optimizer(config, energy, direct)
     scheduler = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
         rate_factor(
@@ -159,10 +189,10 @@ def build_trainer(config: Config, engine: Engine | None = None) -> Trainer:
     parts = Parts(
         energy=energy,
         data=data,
-        arms=build_arms(config, data.dim, streams["bank"]),
+        arms=build_arms(config, data.dim, streams["bank"]) if direct is None else [],
         optimizer=optimizer,
         scheduler=scheduler,
-        objective=partial(contrast, temperature=temperature),
+        objective=direct or partial(contrast, temperature=temperature),
         scale=scale,
         average=config.model.average,
         clip_norm=config.optimizer.clip_norm,
@@ -176,6 +206,10 @@ def build_arms(config: Config, dim: int, generator: torch.Generator) -> list[Arm
     """The arms of the configured scheme."""
     scheme, temperature = config.scheme, config.model.temperature
     noise = build_noise(config)
+    if scheme.name == "none":
+        raise InputError(
+            "scheme.name is none; chains need a start: data, noise, persistent, refresh or hybrid"
+        )
 
     def arm(name: str, start: Start, settings: SamplerSettings, weight: float) -> Arm:
         if settings.num_chains is not None and settings.num_chains > config.run.batch_size:
@@ -259,10 +293,10 @@ def model_of(trainer: Trainer, config: Config) -> Model:
         noise=build_noise(config),
         plain=Chain(build_sampler(config.sampler, temperature), config.sampler.num_steps),
         annealed=Chain(build_sampler(from_noise, temperature), from_noise.num_steps),
-        trained_from_noise=config.scheme.name in FROM_NOISE,
+        trained_from_noise=config.scheme.name in FROM_NOISE or config.without_chains,
         at_test=None if at_test is None else Chain(build_sampler(at_test, temperature), at_test.num_steps),
         scale=trainer.parts.scale.value() if trainer.parts.scale is not None else None,
-        scheme=config.scheme.name,
+        scheme=f"none (objective {config.objective.name})" if config.without_chains else config.scheme.name,
         num_updates=trainer.step,
         engine=trainer.engine,
     )
@@ -282,23 +316,3 @@ def _step_size(settings: SamplerSettings) -> float | Knots | OverGradientNorm | 
 
 def _knots(points: list[tuple[int, float]]) -> Knots:
     return Knots(tuple((int(iteration), float(value)) for iteration, value in points))
-
-
-def _build_optimizer(config: Config, energy: nn.Module) -> torch.optim.Optimizer:
-    settings = config.optimizer
-    kinds: dict[str, Any] = {
-        name: kind
-        for name, kind in vars(torch.optim).items()
-        if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer) and name != "Optimizer"
-    }
-    if settings.name not in kinds:
-        hint = nearest(settings.name, sorted(kinds))
-        raise InputError(f"torch.optim has no optimiser {settings.name!r}{hint}")
-    options = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.options.items()}
-    try:
-        optimizer: torch.optim.Optimizer = kinds[settings.name](
-            energy.parameters(), lr=settings.learning_rate, **options
-        )
-        return optimizer
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the optimiser {settings.name} does not take these options: {error}") from error

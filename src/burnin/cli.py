@@ -1,4 +1,4 @@
-"""The command line: train, sample, diagnose, check, report, reproduce, recipes, demo, bench."""
+"""The command line: train, sample, diagnose, check, test, compare, report, reproduce, recipes, demo, …"""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.console import Console
 
 from burnin.config import Config, load_config, read_run_config, recipe_names
 from burnin.core import BurninError, InputError, Outcome
+from burnin.stein_commands import register
 from burnin.terminal import make_console, stages_bar, studies_bar, training_bar
 
 if TYPE_CHECKING:
@@ -154,6 +155,9 @@ def check(
     if held_out is None and config.data.file is not None:
         console.print("judged on the rows it was trained on; give others with --data")
     console.print(f"picture: {run / 'check.png'}")
+
+
+register(app)
 
 
 @app.command(epilog="Example: burnin reproduce rings --quick --json rings.json")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from burnin.core import InputError
 
@@ -27,6 +27,8 @@ KnotList = list[tuple[int, float]]
 Count = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
+NOISED = ("denoising-score-matching", "cnce")
+"""Objectives whose noise has a size that decides what is learned, so that there is no default."""
 
 
 class _Section(BaseModel):
@@ -54,19 +56,30 @@ class DataSettings(_Section):
     """A named density, or a file of numbers (.npy, .npz, .csv); noise is added anew at every use.
 
     Pictures are made smaller when `side` says so.
+    The name "ica" is linear ICA: `dim` sources of the law `source`, and a matrix drawn from the run's seed,
+    of which either the unmixing or the mixing one is `gaussian`.
     """
 
     name: str | None = None
     file: str | None = None
     side: Count | None = None
     noise: NotNegative = 0.0
+    dim: Annotated[int, Field(ge=2)] | None = None
+    source: Literal["laplace", "logistic"] = "logistic"
+    gaussian: Literal["unmixing", "mixing"] = "unmixing"
 
 
 class ModelSettings(_Section):
-    """The energy and its one temperature."""
+    """The energy and its one temperature.
+
+    `kind` is a perceptron; a ConvNet of pictures; linear ICA, whose sources have the law `source`; or a
+    Gaussian-Bernoulli RBM of `hidden` units. What is said of layers and frequencies is for perceptrons.
+    """
 
     temperature: float
-    network: Literal["mlp", "convnet"] = "mlp"
+    kind: Literal["mlp", "convnet", "ica", "rbm"] = "mlp"
+    source: Literal["laplace", "logistic"] = "logistic"
+    hidden: Count = 100
     width: int | list[int] = 128
     depth: int | None = None
     activation: str = "silu"
@@ -107,15 +120,51 @@ class NoiseSettings(_Section):
     shift: float | list[float] = 0.0
 
 
+class ObjectiveSettings(_Section):
+    """What is made small: the contrast with a scheme's chains, or an objective without chains.
+
+    `noise_sd` is of denoising-score-matching and cnce; `probes` of sliced-score-matching; `noise_ratio` of
+    nce and cnce; `noise_diagonal` and `normaliser_rate` (of the constant, in learning rates) of nce; the rest
+    of lsd: λ, the critic's layers, its steps for each update, its learning rate (that of the energy by
+    default), its Adam's β and how its trace is computed.
+    """
+
+    name: Literal[
+        "contrast",
+        "score-matching",
+        "sliced-score-matching",
+        "denoising-score-matching",
+        "nce",
+        "cnce",
+        "likelihood",
+        "lsd",
+    ] = "contrast"
+    noise_sd: Annotated[float, Field(gt=0)] | None = None
+    probes: Literal["gaussian", "rademacher"] = "gaussian"
+    noise_ratio: Count = 1
+    noise_diagonal: bool = False
+    normaliser_rate: Annotated[float, Field(gt=0)] = 1.0
+    lam: Annotated[float, Field(gt=0)] = 10.0
+    critic_width: Count = 300
+    critic_layers: Count = 2
+    critic_steps: Count = 5
+    critic_rate: Annotated[float, Field(gt=0)] | None = None
+    critic_betas: tuple[float, float] = (0.5, 0.9)
+    trace: Literal["exact", "gaussian", "rademacher"] = "exact"
+
+
 class SchemeSettings(_Section):
     """Where chains start: data, noise, persistent, refresh or hybrid; and how negatives are weighted.
+
+    Without chains, by an objective other than the contrast, there is no scheme ("none"); one that is given
+    is not used.
 
     `beta` is a number, or points [[update, value], …] that it passes through in straight lines. It may be
     that of the arms from noise, or from data, only; `pooled` puts both arms' negatives into one contrast,
     whose weight is 1.
     """
 
-    name: Literal["data", "noise", "persistent", "refresh", "hybrid"]
+    name: Literal["data", "noise", "persistent", "refresh", "hybrid", "none"]
     lam: float = 25.0
     bank_size: Count = 10_000
     refresh: Share = 0.05
@@ -195,7 +244,8 @@ class Config(_Section):
     run: RunSettings = RunSettings()
     data: DataSettings
     model: ModelSettings
-    scheme: SchemeSettings
+    objective: ObjectiveSettings = ObjectiveSettings()
+    scheme: SchemeSettings = SchemeSettings(name="none")
     noise: NoiseSettings = NoiseSettings()
     sampler: SamplerSettings
     sampler_from_noise: dict[str, Any] = {}
@@ -205,6 +255,19 @@ class Config(_Section):
     guard: GuardConfig = GuardConfig()
     study: StudySettings = StudySettings()
     expected: list[Expectation] = []
+
+    @property
+    def without_chains(self) -> bool:
+        """Whether the objective needs no chains."""
+        return self.objective.name != "contrast"
+
+    @model_validator(mode="after")
+    def _has_what_it_needs(self) -> Config:
+        if not self.without_chains and self.scheme.name == "none":
+            raise ValueError("scheme.name is missing: the contrast needs chains, and they a start")
+        if self.objective.name in NOISED and self.objective.noise_sd is None:
+            raise ValueError(f"objective.noise_sd is missing: {self.objective.name} adds noise of that size")
+        return self
 
     def further_samplers(self) -> list[SamplerSettings]:
         """Samplers beside the scheme's own, each `sampler` with its changes, pooled in one contrast."""
@@ -350,6 +413,8 @@ def _explain(kind: type[BaseModel], error: ValidationError) -> Iterator[str]:
             yield f"unknown key {key!r}{nearest(path[-1], _known_keys(kind, path[:-1]))}"
         elif problem["type"] == "missing":
             yield f"{key} is missing"
+        elif not path:  # of the whole, not of one key: the message says which
+            yield problem["msg"].removeprefix("Value error, ")
         else:
             yield f"{key} = {problem['input']!r}: {problem['msg']}"
 

@@ -102,8 +102,10 @@ def studies_bar(console: Console) -> Iterator[Callable[[str, str, int, int], Non
 
 
 def live_numbers(numbers: Mapping[str, float]) -> str:
-    """d, r and step size of each arm in one short line."""
+    """d, r and step size of each arm in one short line; of an objective without chains, its own numbers."""
     arms = [key.removeprefix("d/") for key in numbers if key.startswith("d/")]
+    if not arms:
+        return "  ".join(f"{key} {value:.4g}" for key, value in numbers.items() if key != "learning_rate")
     shown = (("d", "d", "+.3f"), ("r", "r", ".3g"), ("step", "step_size", ".3g"))
     return "  ".join(
         f"{arm}: " + " ".join(f"{short} {numbers[f'{key}/{arm}']:{form}}" for short, key, form in shown)

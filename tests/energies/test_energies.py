@@ -10,7 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from burnin.core import Energy, InputError, energy_and_gradient, evaluate
-from burnin.energies import MLP, FourierFeatures, FromLogProb, GaussianEnergy, GaussianFactor, Standardised
+from burnin.energies import (
+    MLP,
+    FourierFeatures,
+    FromLogProb,
+    GaussianBernoulliRBM,
+    GaussianEnergy,
+    GaussianFactor,
+    ICAEnergy,
+    Standardised,
+)
 from burnin.energies.networks import ACTIVATIONS
 from burnin.rng import Streams
 
@@ -57,6 +66,9 @@ ENERGIES: dict[str, Make] = {
     "factor": lambda stream, dtype: factor(stream, learned=False).to(dtype),
     "factor learned": lambda stream, dtype: factor(stream, learned=True).to(dtype),
     "gaussian": gaussian,
+    "ica laplace": lambda stream, dtype: ICAEnergy.random(DIM, "laplace", stream, temperature=0.3).to(dtype),
+    "ica logistic": lambda stream, dtype: ICAEnergy.random(DIM, "logistic", stream).to(dtype),
+    "rbm": lambda stream, dtype: GaussianBernoulliRBM.random(DIM, 5, stream, temperature=0.3).to(dtype),
     "from log prob": lambda stream, dtype: FromLogProb(log_student, 0.7),
 }
 SEEDED = [name for name in ENERGIES if name != "from log prob"]

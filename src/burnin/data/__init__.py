@@ -14,6 +14,7 @@ from burnin.core import Density, InputError, KnownDensity
 from burnin.data.corruption import NoisyDensity, clean, held_out
 from burnin.data.curves import Moons, Pinwheel, SwissRoll, circles
 from burnin.data.digits import digits8
+from burnin.data.ica import LinearICA
 from burnin.data.mixtures import (
     Checkerboard,
     Funnel,
@@ -30,6 +31,7 @@ __all__ = [
     "Checkerboard",
     "Funnel",
     "GaussianMixture",
+    "LinearICA",
     "Moons",
     "NoisyDensity",
     "Pictures",

@@ -1,8 +1,10 @@
 """Energies: networks, densities that are known, and wrappers around either."""
 
 from burnin.energies.convnet import ConvNet
+from burnin.energies.ica import ICAEnergy
 from burnin.energies.known import FromLogProb, GaussianEnergy
 from burnin.energies.networks import MLP, FourierFeatures
+from burnin.energies.rbm import GaussianBernoulliRBM
 from burnin.energies.wrappers import GaussianFactor, Standardised
 
 __all__ = [
@@ -10,7 +12,9 @@ __all__ = [
     "ConvNet",
     "FourierFeatures",
     "FromLogProb",
+    "GaussianBernoulliRBM",
     "GaussianEnergy",
     "GaussianFactor",
+    "ICAEnergy",
     "Standardised",
 ]

@@ -56,10 +56,12 @@ class GaussianFactor(nn.Module):
 
     Example:
         >>> import torch
-        >>> zero = lambda x: 0 * x.sum(1)
         >>> factor = GaussianFactor(torch.nn.Linear(1, 1), torch.zeros(1), torch.ones(1), temperature=0.5)
         >>> factor.log_std.exp()
         tensor([1.])
+        >>> learned = GaussianFactor(factor.net, factor.mean, torch.ones(1), temperature=0.5, learned=True)
+        >>> sorted(name for name, _ in learned.named_parameters())
+        ['log_std', 'mean', 'net.bias', 'net.weight']
     """
 
     mean: Tensor
@@ -84,7 +86,10 @@ class GaussianFactor(nn.Module):
         return evaluate(self.net, x) + 0.5 * self.temperature * z.square().flatten(1).sum(1)
 
     def closed_form(self) -> ClosedForm | None:
-        """That of the network with the factor beside it, where it has one."""
+        """That of the network with the factor beside it as it is now, where it has one.
+
+        A form that was made before a learned factor moved does not follow it; chains ask for one anew.
+        """
         form = closed_form(self.net)
         if form is None or form.centre is not None or self.mean.dim() != 1 or not is_as_made(self):
             return None

@@ -31,10 +31,11 @@ class Model:
         noise: what its chains start from.
         plain: the sampler of chains from data and from a bank, and how many steps they take in training.
         annealed: likewise of chains from noise (a plain one, where the configuration has no heat).
-        trained_from_noise: whether training itself started chains from noise, with `annealed`.
+        trained_from_noise: whether `annealed` is its way to generate: training itself started chains from
+            noise with it, or had no chains at all.
         at_test: the sampler that generates from noise, where it is none of training's.
         scale: per-dimension step, where it was fitted.
-        scheme: how it was trained.
+        scheme: how it was trained; with the objective's name where it needs no chains.
         num_updates: for how long.
         engine: how its chains are computed.
     """
@@ -54,7 +55,7 @@ class Model:
 
     @property
     def own(self) -> Chain:
-        """The chain that generates from noise: the one meant for it, or the one that training had."""
+        """The chain that generates from noise: the one meant for it, or that of training."""
         if self.at_test is not None:
             return self.at_test
         return self.annealed if self.trained_from_noise else self.plain

@@ -19,7 +19,7 @@ from burnin.evaluation.model import Model
 from burnin.report import figures
 from burnin.report.check import check_figure, energy_traces
 from burnin.report.page import Page, Picture
-from burnin.report.training import diagnosis_figure, losses_figure, monitors_figure
+from burnin.report.training import diagnosis_figure, direct_figure, losses_figure, monitors_figure
 
 SHOWN = 4000
 
@@ -92,6 +92,9 @@ def build_page(
     )
     if diagnosis.arms:
         pictures += training_pictures(diagnosis, model.temperature)
+    elif (direct := direct_figure(metrics)) is not None:
+        caption = "Trained without chains: the objective's loss and its own numbers, smoothed."
+        pictures.append(Picture("Training", caption, direct))
     return Page(
         title=title,
         subtitle=f"scheme {model.scheme}, {model.num_updates:,} updates, temperature {model.temperature:g}",

@@ -1,9 +1,13 @@
-"""Pictures of a training run: d, r and their correlations, the losses' spread, the β monitors."""
+"""Pictures of a training run: d, r and their correlations, the losses' spread, the β monitors.
+
+Of a run without chains: the loss and the objective's own numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,6 +23,16 @@ MONITOR_TITLES = {
     "positive": "mean weight of the data point itself",
     "gap": "gap f⁺ - f⁻ of data and negatives",
 }
+DIRECT_TITLES = {
+    "loss": "loss of the batch",
+    "score": "root mean square of the score -∇E/T",
+    "trace": "mean trace of the score's Jacobian",
+    "accuracy": "share of points told from noise",
+    "log_normaliser": "log of the normaliser, as learned",
+    "log_likelihood": "log-likelihood of the batch",
+    "critic": "mean square of the critic",
+}
+"""What objectives without chains log, in the order in which it is shown."""
 
 
 def diagnosis_figure(diagnosis: Diagnosis, temperature: float) -> Figure:
@@ -90,6 +104,24 @@ def monitors_figure(diagnosis: Diagnosis) -> Figure | None:
     for axes in panels[len(MONITORS) :]:
         axes.set_axis_off()
     _finish(list(panels[: len(MONITORS)]))
+    return figure
+
+
+def direct_figure(metrics: Sequence[Mapping[str, Any]]) -> Figure | None:
+    """The numbers of a run without chains by update; None where there are none."""
+    rows = [row for row in metrics if "loss" in row]
+    names = [name for name in DIRECT_TITLES if any(name in row for row in rows)]
+    if not rows:
+        return None
+    figure = Figure(figsize=(10, 2.7), layout="constrained")
+    update = np.array([float(row["step"]) for row in rows])
+    panels = figure.subplots(1, len(names), squeeze=False)[0]
+    for axes, name in zip(panels, names, strict=True):
+        values = np.array([float(row.get(name, np.nan)) for row in rows])
+        axes.plot(update, values, color="C0", alpha=0.25, linewidth=0.6)
+        axes.plot(*smooth(update, values), color="C0")
+        axes.set(title=DIRECT_TITLES[name], xlabel="update")
+    _finish(list(panels))
     return figure
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from burnin.core import Density, Energy
-from burnin.objectives import ArmInfo, Negatives, contrast
+from burnin.objectives import ArmInfo, DirectObjective, Negatives, contrast
 from burnin.samplers import Engine
 from burnin.training.arms import Arm
 from burnin.training.guard import GuardSettings
@@ -26,14 +26,15 @@ class Parts:
     Attributes:
         energy: the network; any nn.Module from a batch to (n,) or (n, 1).
         data: where batches come from.
-        arms: where negatives come from.
+        arms: where negatives come from; none for an objective without chains.
         optimizer: any torch optimiser of the energy's parameters.
         scheduler: any torch learning-rate scheduler of that optimiser, stepped at every update.
-        objective: what is made small.
+        objective: what is made small: the contrast with the arms' negatives, or an objective without
+            chains (`burnin.objectives.DirectObjective`), whose companions the optimiser must know.
         scale: the per-dimension step, if it is to be fitted.
         average: decay of the running average of the weights, which becomes the model; 0 for none.
-        clip_norm: longest gradient of the network's weights, for a total weight 1 of the arms; longer
-            ones are shortened to it. None for no limit.
+        clip_norm: longest gradient of the network's weights, for a total weight 1 of the arms or for an
+            objective without any; longer ones are shortened to it. None for no limit.
         guard: what counts as divergence; None raises at the first non-finite value.
         engine: how chains are computed; None chooses by itself.
     """
@@ -43,7 +44,7 @@ class Parts:
     arms: Sequence[Arm]
     optimizer: torch.optim.Optimizer
     scheduler: torch.optim.lr_scheduler.LRScheduler | None = None
-    objective: Objective = contrast
+    objective: Objective | DirectObjective = contrast
     scale: FisherScale | None = None
     average: float = 0.0
     clip_norm: float | None = None

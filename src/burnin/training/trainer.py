@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from burnin.core import CheckpointError, DivergedError, Energy, Outcome
+from burnin.core import CheckpointError, DivergedError, Energy, InputError, Outcome
 from burnin.diagnostics import ChainNoise
-from burnin.objectives import Negatives
+from burnin.objectives import DirectObjective, Negatives
 from burnin.rng import Streams
 from burnin.samplers import Engine, Prepared
 from burnin.training.arms import run_arms
@@ -24,6 +24,7 @@ from burnin.training.checkpoint import (
     save_checkpoint,
     unpack_optimizer,
 )
+from burnin.training.direct import direct_update, objective_tensors, pack_objective, restore_objective
 from burnin.training.folder import MetricsLog, RunFolder
 from burnin.training.force import chain_noise, first_force
 from burnin.training.fused import Learned, fused_update
@@ -44,7 +45,8 @@ class Trainer:
     Arguments:
         parts: the energy, the data, the arms and the rest.
         batch_size: data points, and chains in each arm, for each update.
-        streams: the run's random streams; "data" and "chains" are used.
+        streams: the run's random streams; "data" and "chains" are used, and "objective" by an objective
+            without chains.
     """
 
     def __init__(self, parts: Parts, *, batch_size: int, streams: Streams) -> None:
@@ -56,6 +58,9 @@ class Trainer:
         self._seed = streams.seed
         self.engine = parts.engine or Engine()
         self.watch = TrainingWatch()
+        self._direct = parts.objective if isinstance(parts.objective, DirectObjective) else None
+        if (self._direct is None) == (not parts.arms):
+            raise InputError("the contrast needs arms, and an objective without chains has none")
         self.guard = Guard(parts.guard) if parts.guard is not None else None
         self.averaged: AveragedModel | None = None
         if parts.average > 0:
@@ -83,6 +88,8 @@ class Trainer:
     def update(self) -> dict[str, float]:
         """One update of the weights; returns its numbers."""
         parts = self.parts
+        if self._direct is not None:
+            return self._update_directly(self._direct)
         data = parts.data.sample(self.batch_size, self.streams["data"])
         energy = self.engine.prepare(parts.energy, data, self._native)
         if self._native is None and isinstance(energy, Prepared):
@@ -106,6 +113,18 @@ class Trainer:
         self.step += 1
         self._finite = learned.finite
         return update_numbers(parts.arms, runs, learned.infos, learned.loss, learning_rate)
+
+    def _update_directly(self, objective: DirectObjective) -> dict[str, float]:
+        """One update by an objective without chains."""
+        parts, rate = self.parts, float(self.parts.optimizer.param_groups[0]["lr"])
+        learned = direct_update(parts, objective, self.batch_size, self.streams)
+        if parts.scheduler is not None:
+            parts.scheduler.step()
+        if self.averaged is not None:
+            self.averaged.update_parameters(parts.energy)
+        self.step += 1
+        self._finite = learned.finite
+        return {"loss": learned.loss, "learning_rate": rate, **learned.numbers}
 
     def updates(self, most: int) -> Iterator[dict[str, float]]:
         """At least one update and at most `most`; gives each one's numbers, `step` counting along.
@@ -137,7 +156,7 @@ class Trainer:
             return learned
         parts.optimizer.zero_grad(set_to_none=True)
         loss, infos = parts.objective(energy, data, negatives)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         if limit is not None:
             nn.utils.clip_grad_norm_(parts.energy.parameters(), limit)
         parts.optimizer.step()
@@ -223,7 +242,7 @@ class Trainer:
         )
 
     def snapshot(self) -> Snapshot:
-        """Weights, average, optimiser, schedule, banks, scale, random streams, guard and step count."""
+        """Weights, average, optimiser, schedule, banks, scale, objective, streams, guard and step count."""
         parts = self.parts
         optimizer = pack_optimizer(parts.optimizer)
         named: dict[str, Mapping[str, Tensor]] = {
@@ -236,6 +255,8 @@ class Trainer:
             named["average"] = self.averaged.state_dict()
         if parts.scale is not None:
             named["scale"] = parts.scale.state()
+        if self._direct is not None:
+            named |= objective_tensors(self._direct)
         tensors = {f"{room}.{name}": value for room, part in named.items() for name, value in part.items()}
         state: dict[str, Any] = {
             "step": self.step,
@@ -247,6 +268,8 @@ class Trainer:
             "online": self.watch.state(),
             "native": self._native,
         }
+        if self._direct is not None:
+            state["objective"] = pack_objective(self._direct)
         return Snapshot(tensors, state)
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -265,6 +288,8 @@ class Trainer:
                 load_weights(self.averaged, snapshot.part("average"))
             if parts.scale is not None:
                 parts.scale.restore(snapshot.part("scale"))
+            if self._direct is not None:
+                restore_objective(self._direct, snapshot)
             if parts.scheduler is not None:
                 parts.scheduler.load_state_dict(state["scheduler"])
             if self.guard is not None:
@@ -281,7 +306,7 @@ class Trainer:
 
     def _open_streams(self) -> None:
         # Before the first snapshot, so that a checkpoint of update 0 holds them too.
-        for name in ("data", "chains"):
+        for name in ("data", "chains") if self._direct is None else ("data", "objective"):
             self.streams[name]
 
     def _chain_scale(self, data: Tensor) -> Tensor | None:
@@ -331,7 +356,8 @@ class Trainer:
         )
 
     def _lower_learning_rate(self, factor: float) -> None:
-        for group in self.parts.optimizer.param_groups:
+        further = self._direct.optimizers().values() if self._direct is not None else ()
+        for group in [g for one in (self.parts.optimizer, *further) for g in one.param_groups]:
             group["lr"] *= factor
             if "initial_lr" in group:
                 group["initial_lr"] *= factor

@@ -1,0 +1,195 @@
+"""The Gaussian-Bernoulli restricted Boltzmann machine: an energy with a known score and a Gibbs sampler."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from burnin.core import InputError
+
+MOST_SUMMED = 16
+"""Hidden units up to which their 2^k states are summed for the normaliser."""
+
+
+class GaussianBernoulliRBM(nn.Module):
+    """Visible x, hidden h in {-1, +1}, and one temperature T (stein, section 7.1):
+
+        p(x, h) ∝ exp(κ xᵀB h + bᵀx + cᵀh - ½‖x‖²),   κ = ½
+
+    With the hidden units summed out, y = κ Bᵀx + c,
+
+        E(x) = T (½‖x‖² - bᵀx - Σⱼ log 2 cosh yⱼ),   ∇ log p(x) = b - x + κ B tanh(y).
+
+    The paper prints the score without the two halves, as κ = 1 would give it; its joint density, its
+    program and kernel-gof have κ = ½. `coupling` is κ.
+
+    Many machines are one: with leading axes on every parameter, (k, dim, hidden), energies and scores of
+    points (k, n, dim) and draws are those of k machines at once, for power studies.
+
+    Arguments:
+        weights: B, (..., dim, hidden).
+        visible_bias: b, (..., dim).
+        hidden_bias: c, (..., hidden).
+        coupling: κ.
+        temperature: T; the density at T is the same whatever it is.
+        learned: whether the parameters are trained.
+        burn_in: Gibbs steps before a draw.
+
+    Example:
+        >>> import torch
+        >>> rbm = GaussianBernoulliRBM.random(4, 3, torch.Generator().manual_seed(0))
+        >>> x = rbm.sample(2, torch.Generator().manual_seed(1))
+        >>> rbm(x).shape, rbm.score(x).shape
+        (torch.Size([2]), torch.Size([2, 4]))
+    """
+
+    weights: Tensor
+    visible_bias: Tensor
+    hidden_bias: Tensor
+
+    def __init__(
+        self,
+        weights: Tensor,
+        visible_bias: Tensor,
+        hidden_bias: Tensor,
+        *,
+        coupling: float = 0.5,
+        temperature: float = 1.0,
+        learned: bool = False,
+        burn_in: int = 2000,
+    ) -> None:
+        super().__init__()
+        *batch, dim, hidden = weights.shape
+        if visible_bias.shape != (*batch, dim) or hidden_bias.shape != (*batch, hidden):
+            raise InputError(
+                f"weights of shape {tuple(weights.shape)} go with biases of {(*batch, dim)} and "
+                f"{(*batch, hidden)}; got {tuple(visible_bias.shape)} and {tuple(hidden_bias.shape)}"
+            )
+        if not temperature > 0 or burn_in < 0:
+            raise InputError(
+                f"temperature is {temperature} and burn_in {burn_in}; wanted above 0, not below 0"
+            )
+        self.coupling, self.temperature, self.burn_in = coupling, temperature, burn_in
+        named = {"weights": weights, "visible_bias": visible_bias, "hidden_bias": hidden_bias}
+        for name, value in named.items():
+            if learned:
+                self.register_parameter(name, nn.Parameter(value.detach().clone()))
+            else:
+                self.register_buffer(name, value.detach().clone())
+
+    @classmethod
+    def random(
+        cls,
+        dim: int,
+        hidden: int,
+        generator: torch.Generator,
+        *,
+        machines: int | None = None,
+        temperature: float = 1.0,
+        burn_in: int = 2000,
+    ) -> GaussianBernoulliRBM:
+        """As the paper's tests have it (B.1): B uniform in {-1, +1}, b and c standard normal.
+
+        Arguments:
+            dim: visible units.
+            hidden: hidden units.
+            generator: draws the parameters.
+            machines: how many at once; None for one without a leading axis.
+            temperature: T.
+            burn_in: Gibbs steps before a draw.
+        """
+        batch = () if machines is None else (machines,)
+        device = generator.device
+        coins = torch.randint(2, (*batch, dim, hidden), generator=generator, device=device)
+        return cls(
+            (2 * coins - 1).to(torch.get_default_dtype()),
+            torch.randn(*batch, dim, generator=generator, device=device),
+            torch.randn(*batch, hidden, generator=generator, device=device),
+            temperature=temperature,
+            burn_in=burn_in,
+        )
+
+    @property
+    def dim(self) -> int:
+        """Number of visible units."""
+        return self.weights.shape[-2]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """E(x): (n,), or (k, n) of k machines."""
+        y = self._field(x)
+        linear = (x * self.visible_bias.unsqueeze(-2)).sum(-1)
+        return self.temperature * (0.5 * x.square().sum(-1) - linear - torch.logaddexp(y, -y).sum(-1))
+
+    def score(self, x: Tensor) -> Tensor:
+        """∇ log p(x) = b - x + κ B tanh(κ Bᵀx + c), of the shape of x."""
+        pull = torch.tanh(self._field(x)) @ self.weights.mT
+        return self.visible_bias.unsqueeze(-2) - x + self.coupling * pull
+
+    def energy_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """E(x) and ∇E(x) = -T ∇ log p(x), without a graph."""
+        with torch.no_grad():
+            return self(x), -self.temperature * self.score(x)
+
+    def log_normaliser(self) -> Tensor:
+        """log ∫ exp(-E/T), by the sum over all states of the hidden units, of which there may be 16.
+
+        Given h, x is N(b + κ B h, I), so Z = (2π)^{dim/2} Σ_h exp(cᵀh + ½‖b + κ B h‖²).
+        """
+        hidden = self.weights.shape[-1]
+        if hidden > MOST_SUMMED:
+            raise InputError(
+                f"the normaliser of {hidden} hidden units has 2^{hidden} terms; at most {MOST_SUMMED} units "
+                "are summed, so use an objective that does not need it"
+            )
+        state = torch.cartesian_prod(*[self.weights.new_tensor([-1.0, 1.0])] * hidden).reshape(-1, hidden)
+        centre = self.visible_bias.unsqueeze(-2) + self.coupling * state @ self.weights.mT
+        terms = (state * self.hidden_bias.unsqueeze(-2)).sum(-1) + 0.5 * centre.square().sum(-1)
+        return torch.logsumexp(terms, -1) + 0.5 * self.dim * math.log(2 * math.pi)
+
+    def perturbed(self, sd: float, generator: torch.Generator) -> GaussianBernoulliRBM:
+        """The machine with Gaussian noise of standard deviation `sd` on B: the tests' alternative."""
+        weights = self.weights.detach()
+        noise = torch.randn(weights.shape, generator=generator, dtype=weights.dtype, device=weights.device)
+        return self._with(weights + sd * noise, self.visible_bias, self.hidden_bias)
+
+    def machine(self, index: int) -> GaussianBernoulliRBM:
+        """One of many."""
+        return self._with(self.weights[index], self.visible_bias[index], self.hidden_bias[index])
+
+    @torch.no_grad()
+    def gibbs(self, x: Tensor, num_steps: int, generator: torch.Generator) -> Tensor:
+        """`num_steps` times h given x, then x given h, for every row.
+
+        P(hⱼ = 1 | x) = sigmoid(2 yⱼ), and x given h is N(b + κ B h, I).
+        """
+        for _ in range(num_steps):
+            field = self._field(x)
+            uniform = torch.rand(field.shape, generator=generator, dtype=x.dtype, device=x.device)
+            state = 2.0 * (uniform < torch.sigmoid(2 * field)).to(x.dtype) - 1.0
+            noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)
+            x = self.visible_bias.unsqueeze(-2) + self.coupling * state @ self.weights.mT + noise
+        return x
+
+    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+        """n independent Gibbs chains after `burn_in` steps from standard normal noise, (..., n, dim)."""
+        if n < 0:
+            raise InputError(f"GaussianBernoulliRBM: n is {n}; it must be at least 0")
+        shape = (*self.weights.shape[:-2], n, self.dim)
+        start = torch.randn(shape, generator=generator, dtype=self.weights.dtype, device=generator.device)
+        return self.gibbs(start, self.burn_in, generator)
+
+    def _field(self, x: Tensor) -> Tensor:
+        return self.coupling * x @ self.weights + self.hidden_bias.unsqueeze(-2)
+
+    def _with(self, weights: Tensor, visible: Tensor, hidden: Tensor) -> GaussianBernoulliRBM:
+        return GaussianBernoulliRBM(
+            weights,
+            visible,
+            hidden,
+            coupling=self.coupling,
+            temperature=self.temperature,
+            learned=isinstance(self.weights, nn.Parameter),
+            burn_in=self.burn_in,
+        )

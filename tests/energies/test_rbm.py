@@ -1,0 +1,164 @@
+"""The Gaussian-Bernoulli RBM against the sum over its hidden units, its Gibbs chain against its moments."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from burnin.core import InputError, energy_and_gradient
+from burnin.energies import GaussianBernoulliRBM
+from tests.data.grids import square_grid
+
+DIM, HIDDEN, T = 3, 4, 0.7
+
+
+def stream(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def machine(dim: int = DIM, coupling: float = 0.5, learned: bool = False) -> GaussianBernoulliRBM:
+    weights, visible, hidden = (
+        torch.randn(shape, generator=stream(seed), dtype=torch.float64)
+        for seed, shape in enumerate(((dim, HIDDEN), (dim,), (HIDDEN,)))
+    )
+    return GaussianBernoulliRBM(weights, visible, hidden, coupling=coupling, temperature=T, learned=learned)
+
+
+def states() -> Tensor:
+    return torch.tensor(list(product((-1.0, 1.0), repeat=HIDDEN)), dtype=torch.float64)
+
+
+def joint(rbm: GaussianBernoulliRBM, x: Tensor) -> Tensor:
+    """log of the unnormalised joint density as the paper prints it, (points, states of h)."""
+    h = states()
+    together = rbm.coupling * x @ rbm.weights @ h.T
+    return together + (x @ rbm.visible_bias)[:, None] + h @ rbm.hidden_bias - 0.5 * x.square().sum(1)[:, None]
+
+
+@pytest.mark.parametrize("coupling", [0.5, 1.0])
+def test_the_energy_is_the_joint_summed_over_hidden_units(coupling: float) -> None:
+    rbm = machine(coupling=coupling)
+    x = 2 * torch.randn(20, DIM, generator=stream(2), dtype=torch.float64)
+    torch.testing.assert_close(-rbm(x) / T, joint(rbm, x).logsumexp(1), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("coupling", [0.5, 1.0])
+def test_the_score_is_the_slope(coupling: float) -> None:
+    rbm = machine(coupling=coupling)
+    x = (2 * torch.randn(20, DIM, generator=stream(2), dtype=torch.float64)).requires_grad_(True)
+    (slope,) = torch.autograd.grad(rbm(x).sum(), x)
+    torch.testing.assert_close(rbm.score(x), -slope / T, rtol=1e-12, atol=1e-12)
+    value, gradient = energy_and_gradient(rbm, x)
+    torch.testing.assert_close(gradient, slope, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(value, rbm(x).detach())
+    assert not gradient.requires_grad
+
+
+def test_the_printed_score_is_that_of_coupling_one() -> None:
+    rbm = machine(coupling=1.0)
+    x = torch.randn(5, DIM, generator=stream(2), dtype=torch.float64)
+    printed = rbm.visible_bias - x + torch.tanh(x @ rbm.weights + rbm.hidden_bias) @ rbm.weights.T
+    torch.testing.assert_close(rbm.score(x), printed, rtol=1e-12, atol=1e-12)
+
+
+def test_the_density_integrates_to_one() -> None:
+    rbm = machine(dim=2)
+    points, area = square_grid(12.0, 400)
+    mass = float((-rbm(points) / T - rbm.log_normaliser()).exp().sum() * area)
+    assert mass == pytest.approx(1, abs=1e-9)  # the density is smooth: the midpoint rule converges at once
+
+
+def exact_draws(rbm: GaussianBernoulliRBM, n: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Draws by the law of h, which small machines can be summed for, and the exact mean and covariance."""
+    h = states()
+    centre = rbm.visible_bias + rbm.coupling * h @ rbm.weights.T
+    law = (h @ rbm.hidden_bias + 0.5 * centre.square().sum(1)).softmax(0)
+    pick = torch.multinomial(law, n, replacement=True, generator=stream(3))
+    x = centre[pick] + torch.randn(n, rbm.dim, generator=stream(4), dtype=torch.float64)
+    mean = law @ centre
+    covariance = torch.eye(rbm.dim, dtype=torch.float64) + (centre - mean).T @ (
+        law[:, None] * (centre - mean)
+    )
+    return x, mean, covariance
+
+
+def assert_moments(x: Tensor, mean: Tensor, covariance: Tensor) -> None:
+    """Mean and second moments within 4.5 of their standard errors, estimated from the draws."""
+    products = torch.einsum("ni,nj->nij", x - mean, x - mean)
+    for values, expected in ((x, mean), (products, covariance)):
+        error = values.std(0) / math.sqrt(len(x))
+        assert float(((values.mean(0) - expected) / error).abs().max()) < 4.5
+
+
+def test_gibbs_steps_leave_the_law_alone() -> None:
+    rbm = machine()
+    x, mean, covariance = exact_draws(rbm, 20_000)
+    assert_moments(x, mean, covariance)
+    after = rbm.gibbs(x, 10, stream(5))
+    assert_moments(after, mean, covariance)
+    assert not after.equal(x)
+    # Ten steps with another machine's conditionals are noticed.
+    with pytest.raises(AssertionError):
+        assert_moments(rbm.perturbed(0.3, stream(6)).gibbs(x, 10, stream(5)), mean, covariance)
+
+
+def test_draws_from_noise_have_the_moments() -> None:
+    rbm = machine()
+    rbm.burn_in = 100
+    _, mean, covariance = exact_draws(rbm, 1)
+    assert_moments(rbm.sample(20_000, stream(7)), mean, covariance)
+
+
+def test_a_random_machine_is_the_papers() -> None:
+    rbm = GaussianBernoulliRBM.random(50, 40, stream())
+    assert set(rbm.weights.flatten().tolist()) == {-1.0, 1.0}
+    assert abs(float(rbm.weights.mean())) < 4.5 / math.sqrt(50 * 40)
+    for bias, size in ((rbm.visible_bias, 50), (rbm.hidden_bias, 40)):
+        assert bias.shape == (size,)
+        assert abs(float(bias.square().mean()) - 1) < 4.5 * math.sqrt(2 / size)
+    assert (rbm.burn_in, rbm.coupling, rbm.dim) == (2000, 0.5, 50)
+
+
+def test_a_perturbation_is_gaussian_noise_on_the_weights_only() -> None:
+    rbm = GaussianBernoulliRBM.random(50, 40, stream())
+    other = rbm.perturbed(0.04, stream(1))
+    moved = (other.weights - rbm.weights) / 0.04
+    assert abs(float(moved.square().mean()) - 1) < 4.5 * math.sqrt(2 / moved.numel())
+    assert other.visible_bias.equal(rbm.visible_bias)
+    assert other.hidden_bias.equal(rbm.hidden_bias)
+    assert rbm.perturbed(0.0, stream(1)).weights.equal(rbm.weights)
+
+
+def test_many_machines_are_each_of_them() -> None:
+    many = GaussianBernoulliRBM.random(6, 3, stream(), machines=4, burn_in=3).double()
+    x = torch.randn(4, 10, 6, generator=stream(1), dtype=torch.float64)
+    assert many(x).shape == (4, 10)
+    assert many.sample(7, stream(2)).shape == (4, 7, 6)
+    normalisers = many.log_normaliser()
+    assert normalisers.shape == (4,)
+    for index in range(4):
+        one = many.machine(index)
+        torch.testing.assert_close(many(x)[index], one(x[index]))
+        torch.testing.assert_close(many.score(x)[index], one.score(x[index]))
+        torch.testing.assert_close(normalisers[index], one.log_normaliser())
+        assert not many.weights[index].equal(many.weights[(index + 1) % 4])
+
+
+def test_parameters_are_trained_only_where_asked() -> None:
+    assert list(machine().parameters()) == []
+    rbm = machine(learned=True)
+    assert {name for name, _ in rbm.named_parameters()} == {"weights", "visible_bias", "hidden_bias"}
+    torch.testing.assert_close(rbm.log_normaliser(), machine().log_normaliser())
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(InputError, match=r"\(4,\)"):
+        GaussianBernoulliRBM(torch.zeros(3, 4), torch.zeros(3), torch.zeros(3))
+    with pytest.raises(InputError, match="n is -1"):
+        machine().sample(-1, stream())
+    with pytest.raises(InputError, match="2\\^40 terms"):
+        GaussianBernoulliRBM.random(5, 40, stream()).log_normaliser()
