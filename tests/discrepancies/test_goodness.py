@@ -40,7 +40,7 @@ def test_a_wrong_model_is_rejected_and_the_right_one_not(method: Method) -> None
     assert wrong.power > 0.9 > right.power
     assert right.num_points == 1000
     assert right.num_tested == (100 if method == "lsd" else 800)
-    assert 0 < right.seconds < 60
+    assert right.seconds > 0
     assert "p = " in right.sentence
     assert "no sign" in right.sentence
     assert "did not come from this model" in wrong.sentence
