@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import pairwise
 from multiprocessing.managers import DictProxy
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -160,7 +161,6 @@ def _make_row(
     threads: int,
 ) -> None:
     torch.set_num_threads(max(1, config.run.threads))
-    started = time.perf_counter()
     folder = out / name
     engine = build_engine(config, threads=threads)
 
@@ -184,16 +184,17 @@ def _make_row(
     except DivergedError as error:
         # A scheme that diverges is a result: its last good checkpoint is judged, and the row says so.
         ended = str(error)
-    trained = time.perf_counter() - started
+    judging = time.perf_counter()
     model, result = assess_run(folder, report, engine)
     metrics = json_safe(measure(model, result))
-    arms = diagnose(read_metrics(folder / "metrics.jsonl")).arms
+    logged = read_metrics(folder / "metrics.jsonl")
+    arms, trained = diagnose(logged).arms, seconds_spent(logged)
     metrics |= {
         "oscillation": ", ".join(f"{arm.series.name}: {arm.oscillation.kind}" for arm in arms),
         "ended": ended,
         "chains": engine.path,
         "seconds_training": trained,
-        "seconds": time.perf_counter() - started,
+        "seconds": trained + time.perf_counter() - judging,
     }
     tensors = {
         "samples": result.samples.position.contiguous(),
@@ -213,6 +214,18 @@ def _make_row(
             "config": _essence(config),
         },
     )
+
+
+def seconds_spent(metrics: Sequence[Mapping[str, Any]]) -> float:
+    """How long a run trained in all; its clock starts anew whenever it goes on.
+
+    Example:
+        >>> seconds_spent([{"seconds": 5.0}, {"event": "resumed"}, {"seconds": 2.0}, {"seconds": 4.0}])
+        9.0
+    """
+    clock = [float(row["seconds"]) for row in metrics if "seconds" in row]
+    ends = [now for now, then in pairwise(clock) if then < now]
+    return sum(ends) + (clock[-1] if clock else 0.0)
 
 
 def _refuse_other_settings(path: Path, config: Config) -> None:
