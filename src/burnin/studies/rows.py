@@ -187,7 +187,7 @@ def _make_row(
     judging = time.perf_counter()
     model, result = assess_run(folder, report, engine)
     metrics = json_safe(measure(model, result))
-    logged = read_metrics(folder / "metrics.jsonl")
+    logged = list(read_metrics(folder / "metrics.jsonl"))
     arms, trained = diagnose(logged).arms, seconds_spent(logged)
     metrics |= {
         "oscillation": ", ".join(f"{arm.series.name}: {arm.oscillation.kind}" for arm in arms),
