@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from burnin.assemble import build_trainer, load_model
-from burnin.config import Config, dump_config, read_run_config
+from burnin.config import Config, dump_config, in_folder, read_run_config
 from burnin.core import Density, InputError, Outcome
 from burnin.diagnostics import Diagnosis, diagnose
 from burnin.evaluation.assess import Assessment, Effort, Report, Units, assess
@@ -42,7 +42,7 @@ def train_in(
                 f"{path} holds a run with other settings; resume it without --set, or choose another --out"
             )
         config = held
-        trainer = build_trainer(config, engine)
+        trainer = build_trainer(in_folder(config, path), engine)
         trainer.restore(load_checkpoint(path))
     else:
         if config is None:
@@ -96,7 +96,7 @@ def assess_run(
 
 def diagnose_run(path: Path) -> Diagnosis:
     """The diagnostics of a run's training, from its metrics and the noise of its chains."""
-    config = read_run_config(path)
+    config = in_folder(read_run_config(path), path)
     trainer = build_trainer(config)
     trainer.restore(load_checkpoint(path))
     return diagnose(read_metrics(path / "metrics.jsonl"), trainer.chain_noise())
