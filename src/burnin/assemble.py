@@ -87,7 +87,11 @@ def build_data(config: Config) -> Density:
         if not isinstance(data, Pictures):
             raise InputError("data.side is the size of pictures; this data has none: leave it out")
         data = data.resized(settings.side)
-    return NoisyDensity(data, settings.noise) if settings.noise > 0 else data
+    return _noised(config, data)
+
+
+def _noised(config: Config, data: Density) -> Density:
+    return NoisyDensity(data, config.data.noise) if config.data.noise > 0 else data
 
 
 def build_energy(
@@ -168,7 +172,7 @@ def build_engine(
 def build_trainer(config: Config, engine: Engine | None = None, data: Density | None = None) -> Trainer:
     """Everything of a training run, at its start; `data` where it is in memory already."""
     streams = Streams(config.run.seed)
-    data = build_data(config) if data is None else data
+    data = build_data(config) if data is None else _noised(config, data)
     moments = data.sample(MOMENT_SAMPLES, streams["moments"])
     mean, std = moments.mean(0), moments.std(0)
     constant = [index + 1 for index in (moments == moments[0]).all(0).nonzero().flatten().tolist()]

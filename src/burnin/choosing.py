@@ -28,6 +28,8 @@ FORGOTTEN = 0.5
 """Displacement of chains from data that is enough: 1 is that of independent draws."""
 QUIET = 0.1
 """Spread of the untrained network's energies at the data, over T: it starts as the Gaussian factor alone."""
+NOISE = 0.2
+"""Noise on the data, as a share of Scott's bandwidth n^(-1/(d + 4)): smooths what few rows cannot tell."""
 COOLING = (0.3, 0.85)
 """Shares of a chain from noise at which it begins to cool from HEAT · T, and is cool."""
 HEAT = 8.0
@@ -41,9 +43,10 @@ class Wishes:
     temperature: float | None = None
     step_size: float | None = None
     num_steps: int | None = None
+    noise: float | None = None
     learning_rate: float | None = None
     batch_size: int = 128
-    max_updates: int = 1000
+    max_updates: int = 2000
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Choice:
     Attributes:
         width: of the network's three layers.
         temperature: T.
+        noise: on the data's whitened coordinates.
         first_step, last_step: step sizes along a chain, in units of the fitted scale.
         num_steps: length of chains from data; those from noise are twice as long.
         acceptance: of the last step, were there a Metropolis check.
@@ -62,6 +66,7 @@ class Choice:
 
     width: int
     temperature: float
+    noise: float
     first_step: float
     last_step: float
     num_steps: int
@@ -72,7 +77,8 @@ class Choice:
     def describe(self) -> list[str]:
         """The choices in words."""
         return [
-            f"network: 3 × {self.width} units, temperature {self.temperature:.3g}",
+            f"network: 3 × {self.width} units, temperature {self.temperature:.3g}, "
+            f"noise of {self.noise:.2g} standard deviations on the data",
             f"chains: {self.num_steps} steps of {self.first_step:.3g} falling to {self.last_step:.3g} "
             f"(acceptance {self.acceptance:.2f} at the last, displacement {self.displacement:.2f})",
         ]
@@ -82,7 +88,9 @@ class Choice:
         return asdict(self)
 
 
-def choose(rows: EncodedRows, wishes: Wishes, seed: int, engine: Engine | None = None) -> tuple[Config, Choice]:
+def choose(
+    rows: EncodedRows, wishes: Wishes, seed: int, engine: Engine | None = None
+) -> tuple[Config, Choice]:
     """A configuration for these rows: the recipe `table` with what a short pilot run finds.
 
     The width follows the number of rows. The temperature makes the untrained network quiet. A pilot trains
@@ -114,8 +122,9 @@ def choose(rows: EncodedRows, wishes: Wishes, seed: int, engine: Engine | None =
             break
     # The pilot's chains had 30 and 60 steps.
     seconds *= max(1.0, length / 30)
-    choice = Choice(width, temperature, first, last, length, acceptance, displacement, seconds)
-    return _configure(rows, wishes, seed, width, temperature, (first, last), length), choice
+    config = _configure(rows, wishes, seed, width, temperature, (first, last), length)
+    chosen = (width, temperature, config.data.noise, first, last, length)
+    return config, Choice(*chosen, acceptance, displacement, seconds)
 
 
 class _Probe:
@@ -187,10 +196,11 @@ def _configure(
     hot, cool = (max(1, round(share * twice)) for share in COOLING)
     table = load_config("table")
     batch = wishes.batch_size
+    noise = NOISE * len(rows) ** (-1 / (rows.dim + 4)) if wishes.noise is None else wishes.noise
     return table.model_copy(
         update={
             "title": "a table",
-            "data": DataSettings(rows=ROWS_FILE),
+            "data": DataSettings(rows=ROWS_FILE, noise=noise),
             "run": table.run.model_copy(
                 update={"seed": seed, "updates": wishes.max_updates, "batch_size": batch}
             ),

@@ -55,7 +55,8 @@ class RunSettings(_Section):
 class DataSettings(_Section):
     """A named density, a file of numbers (.npy, .npz, .csv), or the coded rows of a table (`burnin fit`).
 
-    Noise is added anew at every use. `rows` is a file in the run's own folder. Pictures are made smaller when `side` says so.
+    Noise is added anew at every use. `rows` is a file in the run's own folder.
+    Pictures are made smaller when `side` says so.
     The name "ica" is linear ICA: `dim` sources of the law `source`, and a matrix drawn from the run's seed,
     of which either the unmixing or the mixing one is `gaussian`.
     """

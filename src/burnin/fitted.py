@@ -1,4 +1,4 @@
-"""A density of a table: scores of rows, samples as rows, and what is known about both, kept in a run's folder."""
+"""A density of a table: scores of rows, samples as rows, what is known about both, kept in a folder."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from burnin.assemble import load_model
+from burnin.config import Config, read_run_config
 from burnin.core import InputError
 from burnin.data import EncodedRows, Encoding, Frame
 from burnin.data.encoding import Codes
+from burnin.drawing import FEWEST_CHAINS
 from burnin.evaluation import chains
 from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import Normaliser
@@ -100,6 +103,7 @@ class FittedTable:
         reference: quantiles of the log-densities of the rows that it was fitted to, rising.
         contamination: share of those rows that count as outliers.
         about: what was chosen and measured.
+        config: the run's configuration.
     """
 
     model: Model
@@ -109,6 +113,7 @@ class FittedTable:
     reference: NDArray[np.float64]
     contamination: float
     about: dict[str, Any]
+    config: Config
 
     def log_density(self, codes: Codes, frame: Frame | None = None) -> NDArray[np.float64]:
         """log p of each row, (n,); -inf for one that cannot occur (see `Encoding.supported`)."""
@@ -147,12 +152,11 @@ class FittedTable:
         parts: list[Frame] = []
         left = n
         for _ in range(ROUNDS):
-            wanted = math.ceil(left / max(self.mass.share, 0.05)) + 1
-            rows, good = self.encoding.decode(chains.from_noise(self.model, wanted, generator).position)
+            wanted = max(FEWEST_CHAINS, math.ceil(left / max(self.mass.share, 0.05)) + 1)
+            rows, good = self.encoding.decode(shuffled_from_noise(self.model, wanted, generator))
             kept = np.flatnonzero(good)[:left]
-            parts.append(Frame({name: values[kept] for name, values in rows.columns.items()})) if len(
-                kept
-            ) else None
+            if len(kept):
+                parts.append(Frame({name: values[kept] for name, values in rows.columns.items()}))
             left -= len(kept)
             if left == 0:
                 break
@@ -201,11 +205,18 @@ class FittedTable:
                 reference=np.array(content["reference"], dtype=np.float64),
                 contamination=content["contamination"],
                 about=content["about"],
+                config=read_run_config(folder),
             )
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"{path} is damaged ({error})") from error
+
+
+def shuffled_from_noise(model: Model, n: int, generator: torch.Generator) -> Tensor:
+    """The ends of n chains from noise, in any order: annealed chains of one ancestor end side by side."""
+    drawn = chains.from_noise(model, n, generator).position
+    return drawn[torch.randperm(n, generator=generator)]
 
 
 def unbounded(model: Model, encoding: Encoding, normaliser: Normaliser, codes: Codes) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,25 +11,33 @@ import numpy as np
 
 from burnin.assemble import build_trainer, model_of
 from burnin.choosing import ROWS_FILE, Choice, Wishes, choose
-from burnin.config import Config, dump_config
-from burnin.core import InputError, Outcome
+from burnin.config import Config, dump_config, read_run_config
+from burnin.core import DivergedError, InputError, Outcome
 from burnin.data import EncodedRows
 from burnin.evaluation import MixtureBase, chains
-from burnin.evaluation.likelihood import Report
+from burnin.evaluation.likelihood import NotReachedError, Report
 from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import normalise
 from burnin.evaluation.tracking import LikelihoodTrack
-from burnin.fitted import FittedTable, Mass, quantiles, unbounded
+from burnin.fitted import FITTED_FILE, FittedTable, Mass, quantiles, unbounded
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.training import RunFolder, Trainer
-from burnin.training.checkpoint import Snapshot, checkpoint_steps, forget_after, save_checkpoint
+from burnin.training.checkpoint import (
+    Snapshot,
+    checkpoint_steps,
+    forget_after,
+    load_checkpoint,
+    save_checkpoint,
+)
 from burnin.training.parts import Metrics
 
 LOOK_EVERY = 25
+CONTAMINATION = 0.05
+CHOICE_FILE = "choice.json"
 TRAINING_SHARE = 0.8
 """Of the time that is given; the rest is for the normaliser."""
-MASS_DRAWS = 2000
+TRACKED, MASS_DRAWS = 256, 2000
 BASE_DRAWS = 5000
 
 
@@ -43,7 +52,7 @@ class Effort:
     """
 
     minutes: float | None = None
-    patience: int = 8
+    patience: int = 16
     particles: int = 256
 
     def __post_init__(self) -> None:
@@ -94,8 +103,33 @@ def fit_rows(
     if folder is not None:
         rows.save(folder.path / ROWS_FILE)
         folder.config_path.write_text(dump_config(config), encoding="utf-8")
+        (folder.path / CHOICE_FILE).write_text(json.dumps(choice.as_dict(), indent=1), encoding="utf-8")
     trainer = build_trainer(config, engine, rows)
     return _train(trainer, config, choice, rows, effort, contamination, folder, told, began)
+
+
+def resume_rows(
+    folder: RunFolder, effort: Effort, *, listener: Listener | None = None, engine: Engine | None = None
+) -> tuple[FittedTable, Outcome]:
+    """Goes on with the fit that a folder holds, from its newest checkpoint."""
+    config = read_run_config(folder.path)
+    if config.data.rows is None:
+        raise InputError(f"{folder.path} holds a run that burnin fit did not make; use burnin train --resume")
+    rows = EncodedRows.load(folder.path / config.data.rows)
+    try:
+        choice = Choice(**json.loads((folder.path / CHOICE_FILE).read_text(encoding="utf-8")))
+        held, contamination = folder.path / FITTED_FILE, CONTAMINATION
+        if held.exists():
+            contamination = float(json.loads(held.read_text(encoding="utf-8"))["contamination"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(f"{folder.path}: {CHOICE_FILE} or {FITTED_FILE} is damaged ({error})") from error
+    trainer = build_trainer(config, engine, rows)
+    trainer.restore(load_checkpoint(folder.path))
+    told = listener or Listener()
+    fitted, _, outcome = _train(
+        trainer, config, choice, rows, effort, contamination, folder, told, time.monotonic()
+    )
+    return fitted, outcome
 
 
 def go_on(
@@ -168,8 +202,11 @@ class _Watch:
             held.each(streams["held-out"]),
             base,
             streams["track"],
+            particles=TRACKED,
             engine=trainer.engine,
         )
+        if trainer.step > 0:
+            self._track.restart(trainer.model, rows.sample(TRACKED, streams["track"]))
         self._trainer, self._effort, self._deadline = trainer, effort, deadline
         self._looked, self._since = -1, 0
         self.history: list[tuple[int, float]] = []
@@ -215,18 +252,23 @@ def _finish(
 ) -> FittedTable:
     streams = Streams(config.run.seed)
     model = model_of(trainer, config)
-    normaliser = normalise(
-        model.energy,
-        model.temperature,
-        rows.sample(BASE_DRAWS, streams["normaliser-base"]),
-        generator=streams["normaliser"],
-        particles=effort.particles,
-        report=told.report,
-    )
+    try:
+        normaliser = normalise(
+            model.energy,
+            model.temperature,
+            rows.sample(BASE_DRAWS, streams["normaliser-base"]),
+            generator=streams["normaliser"],
+            particles=effort.particles,
+            report=told.report,
+        )
+    except NotReachedError as error:
+        raise DivergedError(f"what was trained is no density around the data: {error}") from error
     mass = _mass(model, rows, streams)
     about = {"choice": choice.as_dict(), "updates": trainer.step, "trained_for": trained_for}
     every = unbounded(model, rows.encoding, normaliser, rows.all_codes()) - np.log(mass.share)
-    fitted = FittedTable(model, rows.encoding, normaliser, mass, quantiles(every), contamination, about)
+    fitted = FittedTable(
+        model, rows.encoding, normaliser, mass, quantiles(every), contamination, about, config
+    )
     held = rows.held_out or rows
     about["held_out"] = fitted.mean_density(fitted.log_density(held.codes)).as_dict()
     about["training"] = fitted.mean_density(fitted.log_density(rows.codes)).as_dict()

@@ -12,6 +12,7 @@ import torch
 from burnin.assemble import build_trainer, load_model
 from burnin.config import Config, dump_config, in_folder, read_run_config
 from burnin.core import Density, InputError, Outcome
+from burnin.data import EncodedRows, Table, load_frame, load_table
 from burnin.diagnostics import Diagnosis, diagnose
 from burnin.evaluation.assess import Assessment, Effort, Report, Units, assess
 from burnin.evaluation.model import Model
@@ -92,6 +93,26 @@ def assess_run(
         model = replace(model, data=data)
     units = Units.fit(model, effort, streams, report)
     return model, assess(model, effort, units, streams, report)
+
+
+def table_for(path: Path, file: Path) -> Table:
+    """The rows of a file as data of the run in the folder `path`: coded, where the run is a fitted table.
+
+    Their noise, which words and whole numbers need, is drawn with the run's own seed.
+    """
+    config = read_run_config(path)
+    if config.data.rows is None:
+        return load_table(file)
+    encoding = EncodedRows.load(path / config.data.rows).encoding
+    frame = load_frame(file)
+    codes = encoding.codes(frame)
+    good = encoding.supported(codes, frame)
+    if not good.all():
+        raise InputError(
+            f"{file}: row {int((~good).argmax()) + 1} holds a word that was never seen, or is beyond a bound"
+        )
+    points = EncodedRows(encoding, codes).each(Streams(config.run.seed)["given"])
+    return Table(points, encoding.coordinates)
 
 
 def diagnose_run(path: Path) -> Diagnosis:

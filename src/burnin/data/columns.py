@@ -116,7 +116,11 @@ def infer_columns(
         elif twin is not None:
             found.append(Repeated(name=name, of=twin))
         elif is_numeric(values):
-            found.append(_numeric(name, values, dequantise, given.get(name, _found(values) if find_bounds else (None, None))))
+            found.append(
+                _numeric(
+                    name, values, dequantise, given.get(name, _found(values) if find_bounds else (None, None))
+                )
+            )
         else:
             found.append(_category(name, values))
     if not any(isinstance(column, Numeric | Category) for column in found):

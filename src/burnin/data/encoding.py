@@ -1,12 +1,13 @@
 """From a table's columns to coordinates in which a density can be learned, and back.
 
 A number becomes one coordinate: with a step, as integers have one, uniform noise over its cell is added
-(dequantisation), so that the density integrated over the cell is the value's probability; on the way back it
-is rounded. A word of K levels becomes K - 1 coordinates: a corner of the regular simplex, on which no level is
-nearer to one than to another (one-hot less the direction in which nothing varies), with unit Gaussian noise
-kept to the corner's cell; on the way back the nearest corner counts. Corners are five standard deviations apart:
-cells hardly overlap, and chains still cross, over 2.4 nats. At last all coordinates are whitened by the
-symmetric root of the correlation (shrunk after Ledoit and Wolf), which stays nearest to the columns themselves.
+(dequantisation), so that the density integrated over the cell is the value's probability; on the way back
+it is rounded. A word of K levels becomes K - 1 coordinates: a corner of the regular simplex, on which no
+level is nearer to one than to another (one-hot less the direction in which nothing varies), with unit
+Gaussian noise kept to the corner's cell; on the way back the nearest corner counts. Corners are five standard
+deviations apart: the noise hardly leaves a cell, and chains still cross, over 2.4 nats. At last all
+coordinates are whitened by the symmetric root of the correlation (shrunk after Ledoit and Wolf), of all
+whitenings the one that stays nearest to the columns themselves.
 """
 
 from __future__ import annotations
@@ -68,6 +69,13 @@ class Encoding(BaseModel):
     def modelled(self) -> list[Numeric | Category]:
         """The columns that the density is one of."""
         return [column for column in self.columns if isinstance(column, Numeric | Category)]
+
+    def describe(self) -> list[str]:
+        """The columns in words, those of one kind together."""
+        kinds: dict[str, list[str]] = {}
+        for column in self.columns:
+            kinds.setdefault(column.describe(), []).append(column.name)
+        return [f"{', '.join(names)}: {words}" for words, names in kinds.items()]
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -131,7 +139,7 @@ class Encoding(BaseModel):
         for one in self.columns:
             if frame is not None and isinstance(one, Constant) and one.name in frame.columns:
                 good &= np.array([v == one.value for v in frame.columns[one.name].tolist()], dtype=bool)
-        return good
+        return np.asarray(good)
 
     def features(self, codes: Codes, uniform: Tensor | None = None) -> Tensor:
         """The coordinates before whitening, (n, dim), with noise made of `uniform` numbers in (0, 1).
@@ -179,7 +187,8 @@ class Encoding(BaseModel):
         """
         gaussian = [words for size, words in self._noised() for _ in range(size)]
         z = torch.special.ndtri(uniform[:, torch.tensor(gaussian, dtype=torch.bool)])
-        return (-0.5 * z.square() - 0.5 * math.log(2 * math.pi)).sum(1)
+        log_noise: Tensor = (-0.5 * z.square() - 0.5 * math.log(2 * math.pi)).sum(1)
+        return log_noise
 
     @property
     def affine(self) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Files of rows, read as they are: lines of cells, arrays, columns. What they mean is decided by the caller."""
+"""Files of rows, read as they are: lines of cells, arrays, columns. The caller says what they mean."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ def read_lines(path: Path, delimiter: str = ",") -> tuple[tuple[str, ...], list[
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             lines = [
-                line
-                for line in csv.reader(file, delimiter=delimiter)
-                if any(cell.strip() for cell in line)
+                line for line in csv.reader(file, delimiter=delimiter) if any(cell.strip() for cell in line)
             ]
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError("not a readable .csv file: wanted comma-separated UTF-8 text") from error

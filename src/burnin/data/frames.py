@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from burnin.data.files import (
 GAPS = frozenset({"", "na", "n/a", "nan", "null"})
 """Cells that say that a value is missing, in lower case."""
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-ENDINGS = (".csv", ".parquet", ".npy", ".npz")
 NAMED_ROWS = 5
 
 
@@ -40,7 +39,8 @@ class Frame:
         notes: what was put right when the file was read, a sentence each.
 
     Example:
-        >>> frame = Frame({"size": np.array([1.0, np.nan]), "colour": np.array(["red", "blue"], dtype=object)})
+        >>> colour = np.array(["red", "blue"], dtype=object)
+        >>> frame = Frame({"size": np.array([1.0, np.nan]), "colour": colour})
         >>> len(frame), frame.names, frame.rows_with_gaps().tolist()
         (2, ('size', 'colour'), [1])
     """
@@ -56,10 +56,6 @@ class Frame:
             raise InputError(f"the columns have different lengths: {sorted(lengths)}")
         if lengths == {0}:
             raise InputError("the table is empty: it has no rows")
-        for name, values in self.columns.items():
-            if is_numeric(values) and np.isinf(values).any():
-                row = int(np.isinf(values).argmax()) + 1
-                raise InputError(f"row {row}, column {name}: the value is infinite")
 
     @classmethod
     def of_numbers(cls, values: NDArray[Any], names: Sequence[str] = ()) -> Frame:
@@ -97,6 +93,13 @@ class Frame:
     def rows_with_gaps(self) -> NDArray[np.int64]:
         """The rows, counted from 0, in which a value is missing."""
         return np.flatnonzero(np.any([_gaps(values) for values in self.columns.values()], axis=0))
+
+    def require_finite(self) -> None:
+        """Raises InputError when a number is infinite, naming row and column."""
+        for name, values in self.columns.items():
+            if is_numeric(values) and np.isinf(values).any():
+                row = int(np.isinf(values).argmax()) + 1
+                raise InputError(f"row {row}, column {name}: the value is infinite")
 
     def require_no_gaps(self) -> None:
         """Raises InputError when a value is missing, naming rows and columns."""
@@ -142,13 +145,11 @@ def load_frame(path: str | Path) -> Frame:
         InputError: one line that names the file, and the row and column where there is one.
     """
     path = Path(path)
-    require_file(path, ENDINGS)
+    require_file(path, tuple(_READERS))
     try:
-        if path.suffix.lower() == ".csv":
-            return _from_csv(path)
-        if path.suffix.lower() == ".parquet":
-            return _from_parquet(path)
-        return Frame.of_numbers(read_array(path))
+        frame = _READERS[path.suffix.lower()](path)
+        frame.require_finite()
+        return frame
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except OSError as error:
@@ -205,11 +206,23 @@ def _from_parquet(path: Path) -> Frame:
         if kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind):
             columns[name] = np.array([math.nan if v is None else float(v) for v in given])
         elif kinds.is_boolean(kind) or kinds.is_string(kind) or kinds.is_large_string(kind):
-            words = [None if v is None else str(v) for v in given]
-            columns[name] = np.array(words + [None], dtype=object)[:-1]
+            columns[name] = np.full(len(given), None, dtype=object)
+            columns[name][:] = [None if v is None else str(v) for v in given]
         else:
             raise InputError(f"column {name} holds {kind}; turn it into numbers or words, or leave it out")
     return Frame(columns)
+
+
+def _from_array(path: Path) -> Frame:
+    return Frame.of_numbers(read_array(path))
+
+
+_READERS: dict[str, Callable[[Path], Frame]] = {
+    ".csv": _from_csv,
+    ".parquet": _from_parquet,
+    ".npy": _from_array,
+    ".npz": _from_array,
+}
 
 
 def save_frame(frame: Frame, path: Path) -> None:
@@ -281,7 +294,7 @@ def _cells(values: NDArray[Any]) -> list[str]:
 
 def _gaps(values: NDArray[Any]) -> NDArray[np.bool_]:
     if is_numeric(values):
-        return np.isnan(values)
+        return np.asarray(np.isnan(values))
     return np.array([value is None for value in values.tolist()], dtype=bool)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from burnin.core import Energy, evaluate
 from burnin.evaluation.bridge import MixtureBase
 from burnin.evaluation.grid import PlaneGrid
-from burnin.evaluation.likelihood import NotReachedError, Report, log_normaliser
+from burnin.evaluation.likelihood import Report, log_normaliser
 
 BEYOND = 1.5
 """How much further than the data the grid reaches, as a factor."""
@@ -63,9 +63,7 @@ def normalise(
     if value is not None:
         return Normaliser(value, value, value, "a grid")
     base = MixtureBase.fit(data)
-    z = log_normaliser(
-        energy, temperature, base, generator=generator, particles=particles, report=report
-    )
+    z = log_normaliser(energy, temperature, base, generator=generator, particles=particles, report=report)
     low, high = z.interval
     return Normaliser(z.middle, low, high, "annealed importance sampling", z.trusted)
 
@@ -82,6 +80,3 @@ def _by_grid(energy: Energy, temperature: float, data: Tensor) -> float | None:
     with torch.no_grad():
         values = -evaluate(energy, line).double() / temperature
     return values.logsumexp(0).item() + math.log(2 * reach / (points - 1))
-
-
-__all__ = ["Normaliser", "NotReachedError", "normalise"]

@@ -12,7 +12,7 @@ from burnin.evaluation.bridge import MixtureBase
 from burnin.samplers import MALA, Engine, TargetAcceptance, run
 
 RESAMPLE_BELOW = 0.5
-MOVES = 10
+MOVES, SETTLING = 10, 100
 
 
 class LikelihoodTrack:
@@ -20,7 +20,7 @@ class LikelihoodTrack:
 
     A population starts at a Gaussian fitted to the data, whose normaliser is known. At each look it is
     weighted by exp(-(E_now - E_before)/T), whose mean is the ratio of the two normalisers, drawn anew where
-    the weights have become uneven, and moved on by Metropolis-adjusted Langevin steps under the energy of now.
+    the weights have become uneven, and moved on by Metropolis-adjusted Langevin steps under the new energy.
     So log Z is followed for the price of a few steps, where finding it anew would take thousands; the laws on
     the way are those that training passes. It is as good as the population mixes, which is enough to
     see when the likelihood stops rising; what is told in the end is `normalise`d afresh.
@@ -62,6 +62,12 @@ class LikelihoodTrack:
         self._log_z = 0.0
         self._step_size = 0.1
 
+    def restart(self, energy: Energy, position: Tensor) -> None:
+        """Takes draws that are near an energy which was trained before; from here on log Z counts from 0."""
+        self._position = position
+        self._move(energy, SETTLING)
+        self._log_weight, self._log_z = torch.zeros(len(position), dtype=torch.float64), 0.0
+
     def look(self, energy: Energy) -> float:
         """The held-out points' mean log-density under the energy as it is now."""
         with torch.no_grad():
@@ -75,14 +81,14 @@ class LikelihoodTrack:
             picked = torch.multinomial(share, n, replacement=True, generator=self._generator)
             self._position, self._log_z = self._position[picked], log_z
             self._log_weight = torch.zeros_like(self._log_weight)
-        self._move(energy)
+        self._move(energy, MOVES)
         return held - log_z
 
-    def _move(self, energy: Energy) -> None:
+    def _move(self, energy: Energy, num_steps: int) -> None:
         sampler = MALA(self._step_size, self._temperature, TargetAcceptance.optimal(until=None))
         state = sampler.init(energy, self._position)
         moved = run(
-            sampler, energy, state, num_steps=MOVES, generator=self._generator, engine=self._engine
+            sampler, energy, state, num_steps=num_steps, generator=self._generator, engine=self._engine
         )
         self._position, self._step_size = moved.state.position, float(moved.state.step_size)
         self._before = -moved.state.energy.double() / self._temperature
