@@ -9,11 +9,11 @@ import torch
 
 from burnin.assemble import build_trainer
 from burnin.config import Config, DataSettings, load_config
-from burnin.core import Energy, evaluate
+from burnin.core import ChainState, Energy, Sampler, evaluate
 from burnin.data import EncodedRows
 from burnin.energies import GaussianFactor
 from burnin.rng import Streams
-from burnin.samplers import MALA, Engine, Knots, Langevin, TargetAcceptance, run
+from burnin.samplers import MALA, Engine, Knots, Langevin, RunResult, TargetAcceptance, run
 from burnin.training import Trainer
 
 ROWS_FILE = "rows.npz"
@@ -23,6 +23,8 @@ PILOT_STEPS = 100
 PILOT_RATE = 0.5
 FAST, SURE = 0.574, 0.9
 """Acceptance, were there a Metropolis check, of the chains' first steps and of their last."""
+LONGEST = (0.3, 0.05)
+"""Of either, at most, those of the rings: in few dimensions an acceptance allows unstable steps."""
 LENGTHS = (20, 30, 50, 75, 100)
 FORGOTTEN = 0.5
 """Displacement of chains from data that is enough: 1 is that of independent draws."""
@@ -95,8 +97,8 @@ def choose(
 
     The width follows the number of rows. The temperature makes the untrained network quiet. A pilot trains
     for a few updates; Metropolis-adjusted chains from data then find the step that is accepted with `FAST`,
-    which chains begin with, and with `SURE`, which they end with; their length is the shortest that moves
-    them half as far as independent draws.
+    which chains begin with, and with `SURE`, which they end with (`LONGEST` at most); their length is the
+    shortest that moves them half as far as independent draws.
     """
     width = wishes.width or _width(len(rows))
     config = _configure(rows, wishes, seed, width, wishes.temperature or 0.5, (0.3, 0.05), 30)
@@ -111,9 +113,8 @@ def choose(
     trainer.train(updates)
     seconds = (time.perf_counter() - before) / updates
     probe = _Probe(trainer, Streams(seed)["pilot"])
-    last, acceptance = probe.step_for(SURE)
-    first = wishes.step_size or probe.step_for(FAST)[0]
-    last = min(last, first)
+    first = wishes.step_size or min(LONGEST[0], probe.step_for(FAST))
+    last = min(LONGEST[1], first, probe.step_for(SURE))
     lengths = (wishes.num_steps,) if wishes.num_steps is not None else LENGTHS
     length, displacement = lengths[0], 0.0
     for length in lengths:
@@ -124,7 +125,7 @@ def choose(
     seconds *= max(1.0, length / 30)
     config = _configure(rows, wishes, seed, width, temperature, (first, last), length)
     chosen = (width, temperature, config.data.noise, first, last, length)
-    return config, Choice(*chosen, acceptance, displacement, seconds)
+    return config, Choice(*chosen, probe.acceptance(last), displacement, seconds)
 
 
 class _Probe:
@@ -137,27 +138,27 @@ class _Probe:
         self._start = trainer.parts.data.sample(PILOT_CHAINS, generator)
         self._generator, self._engine = generator, trainer.engine
 
-    def step_for(self, acceptance: float) -> tuple[float, float]:
-        """The step that is accepted so often, and how often it was."""
+    def step_for(self, acceptance: float) -> float:
+        """The step that is accepted so often."""
         sampler = MALA(0.1, self._temperature, TargetAcceptance(acceptance, until=None, rate=PILOT_RATE))
         state = sampler.init(self._energy, self._start, scale=self._scale)
-        for _ in range(2):
-            moved = run(
-                sampler,
-                self._energy,
-                state,
-                num_steps=PILOT_STEPS // 2,
-                generator=self._generator,
-                engine=self._engine,
-            )
-            state = moved.state
-        return float(state.step_size), moved.acceptance
+        return float(self._run(sampler, state, PILOT_STEPS).state.step_size)
+
+    def acceptance(self, step_size: float) -> float:
+        """How often a step is accepted."""
+        sampler = MALA(step_size, self._temperature)
+        state = sampler.init(self._energy, self._start, scale=self._scale)
+        return self._run(sampler, state, PILOT_STEPS // 2).acceptance
 
     def displacement(self, first: float, last: float, num_steps: int) -> float:
         """Mean squared way of plain chains from data, over that between independent draws."""
         sampler = Langevin(Knots(((0, first), (num_steps, last))), self._temperature)
         state = sampler.init(self._energy, self._start, scale=self._scale)
-        moved = run(
+        way = (self._run(sampler, state, num_steps).state.position - self._start).square().mean(0)
+        return (way / (2 * self._start.var(0).clamp(min=1e-12))).mean().item()
+
+    def _run(self, sampler: Sampler, state: ChainState, num_steps: int) -> RunResult:
+        return run(
             sampler,
             self._energy,
             state,
@@ -165,8 +166,6 @@ class _Probe:
             generator=self._generator,
             engine=self._engine,
         )
-        way = (moved.state.position - self._start).square().mean(0)
-        return (way / (2 * self._start.var(0).clamp(min=1e-12))).mean().item()
 
 
 def _width(n: int) -> int:

@@ -11,7 +11,7 @@ import torch
 
 from burnin.core import InputError, Outcome
 from burnin.data import Encoding, Frame
-from burnin.data.frames import FrameFile
+from burnin.data.writing import FrameFile
 from burnin.evaluation import chains
 from burnin.evaluation.model import Model
 from burnin.samplers import RowFile, ToDisk

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from burnin.choosing import Choice, Wishes
 from burnin.core import InputError, Outcome
 from burnin.data import EncodedRows, Encoding, Frame
-from burnin.data.rows import FEWEST
+from burnin.data.encoding import FEWEST
 from burnin.fitted import FittedTable, MeanDensity, require_contamination
 from burnin.fitting import Effort, Listener, fit_rows, go_on
 from burnin.rng import Streams
@@ -146,7 +146,7 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
         codes = encoding.codes(frame)
         rows = EncodedRows.split(encoding, codes, share=self.validation_fraction, seed=seed)
         folder = None if path is None else RunFolder(path)
-        for line in encoding.describe():
+        for line in [*frame.notes, *encoding.describe()]:
             told.say(line)
         fitted, trainer, outcome = fit_rows(
             rows,

@@ -166,15 +166,21 @@ def _train(
 ) -> tuple[FittedTable, Trainer, Outcome]:
     deadline = None if effort.minutes is None else began + 60 * TRAINING_SHARE * effort.minutes
     watch = _Watch(trainer, rows, config, effort, deadline)
-    outcome = trainer.train(
-        config.run.updates,
-        folder=folder,
-        checkpoint_every=config.run.checkpoint_every,
-        on_update=told.on_update,
-        on_event=told.say,
-        enough=watch.enough,
-    )
-    watch.look(trainer.step)
+    outcome = Outcome.OK
+    try:
+        outcome = trainer.train(
+            config.run.updates,
+            folder=folder,
+            checkpoint_every=config.run.checkpoint_every,
+            on_update=told.on_update,
+            on_event=told.say,
+            enough=watch.enough,
+        )
+        watch.look(trainer.step)
+    except DivergedError as error:
+        if not watch.gained:
+            raise
+        watch.why = str(error)
     trained_for = trainer.step
     trainer.restore(watch.best)
     if folder is not None:
@@ -210,6 +216,7 @@ class _Watch:
         self._trainer, self._effort, self._deadline = trainer, effort, deadline
         self._looked, self._since = -1, 0
         self.history: list[tuple[int, float]] = []
+        self.gained = False
         self.best = trainer.snapshot().clone()
         self.why = "all updates made"
         self._highest = self._track.look(trainer.model)
@@ -234,7 +241,7 @@ class _Watch:
         value = self._track.look(self._trainer.model)
         self.history.append((step, value))
         if value > self._highest:
-            self._highest, self._since = value, 0
+            self._highest, self._since, self.gained = value, 0, True
             self.best = self._trainer.snapshot().clone()
         else:
             self._since += 1

@@ -91,6 +91,7 @@ def assess_run(
         if data.dim != model.data.dim:
             raise InputError(f"the data has {data.dim} columns; the model was trained on {model.data.dim}")
         model = replace(model, data=data)
+    effort = effort.for_data(model.data)
     units = Units.fit(model, effort, streams, report)
     return model, assess(model, effort, units, streams, report)
 

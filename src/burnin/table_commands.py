@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,7 +92,8 @@ def fit_table(
             if data is None:
                 raise InputError("give a table to fit: .csv, .parquet, .npy or .npz")
             folder = out or Path("runs") / data.stem
-            frame = _read(data, target_col or [], seed if impute else None, say)
+            RunFolder.require_usable(folder)
+            frame = _read(data, target_col or [], seed if impute else None)
             try:
                 density.fit_in(frame, folder, find_bounds=True, listener=listener)
             except InputError as error:
@@ -132,11 +132,10 @@ def score_rows(
         codes = fitted.encoding.codes(frame, fill=impute)
     except InputError as error:
         raise InputError(f"{data}: {error}") from None
+    log_density, threshold = fitted.log_density(codes, frame), fitted.threshold(contamination)
     ignored = [name for name in frame.names if name not in {c.name for c in fitted.encoding.columns}]
     for note in [*frame.notes, *([f"not in the density: {', '.join(ignored)}"] if ignored else [])]:
-        console.print(f"{data}: {note}")
-    log_density = fitted.log_density(codes, frame)
-    threshold = fitted.threshold(contamination)
+        console.print(f"{data}: {note}", markup=False)
     outlier = log_density < threshold
     columns = {
         "log_density": log_density,
@@ -160,8 +159,8 @@ def score_rows(
     console.print(f"scores: {output}")
 
 
-def _read(data: Path, without: list[str], impute: int | None, say: Callable[[str], None]) -> Frame:
-    """The table less some columns, its gaps filled if there is a seed for it; says what was put right."""
+def _read(data: Path, without: list[str], impute: int | None) -> Frame:
+    """The table less some columns, its gaps filled if there is a seed for it."""
     frame = load_frame(data)
     try:
         frame = frame.without(without)
@@ -169,8 +168,6 @@ def _read(data: Path, without: list[str], impute: int | None, say: Callable[[str
             frame = frame.imputed(np.random.default_rng(impute))
     except InputError as error:
         raise InputError(f"{data}: {error}") from None
-    for note in frame.notes:
-        say(f"{data}: {note}")
     return frame
 
 

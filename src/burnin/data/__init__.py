@@ -15,7 +15,7 @@ from burnin.data.corruption import NoisyDensity, clean, held_out
 from burnin.data.curves import Moons, Pinwheel, SwissRoll, circles
 from burnin.data.digits import digits8
 from burnin.data.encoding import Encoding
-from burnin.data.frames import Frame, load_frame, save_frame
+from burnin.data.frames import Frame, load_frame
 from burnin.data.ica import LinearICA
 from burnin.data.mixtures import (
     Checkerboard,
@@ -29,6 +29,7 @@ from burnin.data.pictures import SOURCES, Pictures, load_pictures
 from burnin.data.rings import Rings
 from burnin.data.rows import EncodedRows
 from burnin.data.tables import Table, load_table
+from burnin.data.writing import save_frame
 
 __all__ = [
     "Checkerboard",

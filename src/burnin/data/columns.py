@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -16,6 +15,7 @@ from burnin.data.frames import Frame, is_numeric
 
 MOST_LEVELS = 50
 MOST_DECIMALS = 6
+LARGEST = 1e100
 MOST_STEPS = 10_000
 """A column with decimals that ranges over more steps than this is as good as continuous."""
 NEAR = 0.05
@@ -141,7 +141,7 @@ def _numeric(
         raise InputError(
             f"column {name} ranges from {lowest:g} to {highest:g}, beyond its bounds {low} to {high}"
         )
-    if not math.isfinite(highest - lowest):
+    if max(abs(lowest), abs(highest)) > LARGEST or highest - lowest < 1 / LARGEST:
         raise InputError(f"column {name} ranges from {lowest:g} to {highest:g}; rescale it")
     return Numeric(name=name, decimals=decimals, low=low, high=high, typical=float(np.median(values)))
 

@@ -25,12 +25,11 @@ from torch import Tensor
 from burnin.core import InputError
 from burnin.data.columns import Bounds, Category, Column, Constant, Numeric, infer_columns
 from burnin.data.frames import Frame, is_numeric
+from burnin.data.whitening import corners_of, whitening_of
 
-APART = 5.0
-"""Distance of two corners, in standard deviations of the noise around them."""
-MOST_WHITENED = 200
-"""Coordinates beyond which only scales are taken out, no correlations."""
 FORMAT = "burnin-encoding-1"
+FEWEST = 5
+"""Rows that a density needs at least."""
 Codes = NDArray[np.float64]
 
 
@@ -59,10 +58,12 @@ class Encoding(BaseModel):
     ) -> Encoding:
         """The encoding of a frame without gaps; for the arguments see `infer_columns`."""
         frame.require_no_gaps()
+        if len(frame) < FEWEST:
+            raise InputError(f"the table has {len(frame)} rows; a density needs at least {FEWEST}")
         columns = tuple(infer_columns(frame, dequantise=dequantise, bounds=bounds, find_bounds=find_bounds))
         bare = cls(columns=columns, mean=(), matrix=())
         centres = bare.features(bare.codes(frame)).numpy()
-        mean, matrix = _whitening(centres, np.array(bare._noise_variance()))
+        mean, matrix = whitening_of(centres, np.array(bare._noise_variance()))
         return cls(columns=columns, mean=tuple(mean.tolist()), matrix=tuple(map(tuple, matrix.tolist())))
 
     @property
@@ -158,7 +159,7 @@ class Encoding(BaseModel):
                     part = part + column.step * (uniform[:, used : used + 1] - 0.5)
                     used += 1
             else:
-                corners = _corners(len(column.levels))
+                corners = corners_of(len(column.levels))
                 part = corners[code.nan_to_num(0).long()]
                 if uniform is not None:
                     size = corners.shape[1]
@@ -174,7 +175,7 @@ class Encoding(BaseModel):
         for index, column in enumerate(self.modelled):
             size = 1 if isinstance(column, Numeric) else len(column.levels) - 1
             if isinstance(column, Category):
-                near = (features[:, first : first + size] @ _corners(size + 1).T).argmax(1)
+                near = (features[:, first : first + size] @ corners_of(size + 1).T).argmax(1)
                 good &= near == torch.from_numpy(codes[:, index]).nan_to_num(-1).long()
             first += size
         return good
@@ -213,7 +214,7 @@ class Encoding(BaseModel):
                 columns[column.name] = codes[:, index] = values
                 first += 1
             else:
-                corners = _corners(len(column.levels))
+                corners = corners_of(len(column.levels))
                 near = (features[:, first : first + corners.shape[1]] @ corners.T).argmax(1).numpy()
                 columns[column.name], codes[:, index] = np.array(column.levels, dtype=object)[near], near
                 first += corners.shape[1]
@@ -275,30 +276,3 @@ class Encoding(BaseModel):
         if encoding.format != FORMAT or len(encoding.mean) != encoding.dim:
             raise InputError(f"{path} was not written by this version of burnin (wanted {FORMAT!r})")
         return encoding
-
-
-def _corners(levels: int) -> Tensor:
-    """The corners of a regular simplex around 0, (levels, levels - 1), `APART` from each other."""
-    helmert = torch.zeros(levels, levels - 1, dtype=torch.float64)
-    for k in range(1, levels):
-        helmert[:k, k - 1] = 1 / math.sqrt(k * (k + 1))
-        helmert[k, k - 1] = -k / math.sqrt(k * (k + 1))
-    return helmert * (APART / math.sqrt(2))
-
-
-def _whitening(centres: Codes, noise_variance: Codes) -> tuple[Codes, Codes]:
-    """Mean, and the matrix that whitens coordinates with their noise."""
-    mean = centres.mean(0)
-    std = np.sqrt(centres.var(0) + noise_variance)
-    dim = len(std)
-    if dim == 1 or dim > MOST_WHITENED:
-        return mean, np.diag(1 / std)
-    # scikit-learn takes a while to import.
-    from sklearn.covariance import ledoit_wolf_shrinkage
-
-    standard = (centres - mean) / std
-    correlation = standard.T @ standard / len(standard) + np.diag(noise_variance / std**2)
-    share = float(ledoit_wolf_shrinkage(standard, assume_centered=True))
-    values, vectors = np.linalg.eigh((1 - share) * correlation + share * np.eye(dim))
-    root = vectors @ np.diag(1 / np.sqrt(np.maximum(values, 1e-10))) @ vectors.T
-    return mean, np.diag(1 / std) @ root

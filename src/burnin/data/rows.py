@@ -11,11 +11,11 @@ from torch import Tensor
 
 from burnin.core import InputError
 from burnin.data.checks import require_at_least
-from burnin.data.encoding import Codes, Encoding
+from burnin.data.encoding import FEWEST, Codes, Encoding
 
 ENCODING_FILE = "encoding.json"
-FEWEST = 5
-"""Rows that a density needs at least."""
+TRIES = 20
+"""Splits that are tried, for one in which no column is constant."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +46,13 @@ class EncodedRows:
         n = len(codes)
         if n < FEWEST:
             raise InputError(f"the table has {n} rows; a density needs at least {FEWEST}")
-        order = np.random.default_rng(seed).permutation(n)
-        held = max(1, round(share * n))
-        kept = cls(encoding, codes[np.sort(order[held:])])
-        if kept.constant:
-            raise InputError(f"too few rows: without those held out, {', '.join(kept.constant)} is constant")
-        return cls(encoding, kept.codes, cls(encoding, codes[np.sort(order[:held])]))
+        generator, held = np.random.default_rng(seed), min(n - 2, max(1, round(share * n)))
+        for _ in range(TRIES):
+            order = generator.permutation(n)
+            kept = cls(encoding, codes[np.sort(order[held:])])
+            if not kept.constant:
+                return cls(encoding, kept.codes, cls(encoding, codes[np.sort(order[:held])]))
+        raise InputError(f"too few rows: without those held out, {', '.join(kept.constant)} is constant")
 
     @property
     def dim(self) -> int:
