@@ -290,7 +290,7 @@ def test_commands_need_a_run(burnin: Burnin) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("-o", "new.txt"), ("new.txt", ".npy or .csv")),
+        (("-o", "new.txt"), ("new.txt", ".npy, .csv or .parquet")),
         (("-o", "rows.csv"), ("rows.csv exists", "--force")),
         (("-o", "no/folder/new.csv"), ("no/folder",)),
         (("-n", "0"), ("-n is 0",)),
