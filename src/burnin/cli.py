@@ -94,6 +94,9 @@ def diagnose(
     from burnin.runs import diagnose_run
 
     config = read_run_config(run)
+    if config.without_chains:
+        name = config.objective.name
+        raise InputError(f"{run} was trained by {name}, without chains: there is no d or r; see its report")
     diagnosis = diagnose_run(run)
     if not diagnosis.arms:
         raise InputError(f"{run} has no logged update yet (metrics.jsonl is empty or missing)")

@@ -33,7 +33,7 @@ ROWS: dict[str, list[str]] = {
         *SGD,
         'optimizer.decay="geometric"',
         "optimizer.decay_from=0.2",
-        "optimizer.final_rate=0.01",
+        "optimizer.final_rate=0.1",
         "run.updates=6000",
     ],
     "toy-sgd": [*TOY, 'optimizer.name="SGD"', "optimizer.learning_rate=0.1"],
