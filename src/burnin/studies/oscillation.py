@@ -39,8 +39,8 @@ ROWS: dict[str, list[str]] = {
     "toy-sgd": [*TOY, 'optimizer.name="SGD"', "optimizer.learning_rate=0.1"],
 }
 """Where the paper finds it strong (images with Adam, or with SGD at a high rate) and weak (images with SGD at
-a low rate, toys). The high rate is section B's 0.05; the low one a tenth: at its 0.0005 d is not centred within so
-few updates."""
+a low rate, toys). The high rate is section B's 0.05; the low one a tenth of it: at its 0.0005 the mean of d
+is not at 0 within so few updates."""
 
 
 def measure(model: Model, result: Assessment) -> dict[str, Any]:
