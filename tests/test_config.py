@@ -40,6 +40,7 @@ def refusal(recipe: str, *changes: str) -> str:
     return message
 
 
+@pytest.mark.usefixtures("small_pictures")
 @pytest.mark.parametrize("name", recipe_names())
 def test_built_in_recipes_load_build_and_round_trip(name: str, tmp_path: Path) -> None:
     config = load_config(name)
@@ -74,6 +75,7 @@ def test_expectations_name_known_rows_and_metrics() -> None:
             assert expected.metric in expected.describe()
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_rows_of_every_study_are_valid_changes_of_their_recipe() -> None:
     from burnin.studies import STUDIES
 

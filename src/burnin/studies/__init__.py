@@ -3,6 +3,7 @@
 from burnin.studies.convergent import CONVERGENT_TOY
 from burnin.studies.ica import ICA
 from burnin.studies.oscillation import OSCILLATION
+from burnin.studies.pictures import CONVERGENT_MNIST
 from burnin.studies.rings import RINGS, RINGS_BETA, RINGS_CHANGES
 from burnin.studies.robust import ROBUST_TOY
 from burnin.studies.rows import Study, run_study
@@ -17,6 +18,7 @@ _ALL = (
     ROBUST_TOY,
     TWO_SAMPLERS,
     CONVERGENT_TOY,
+    CONVERGENT_MNIST,
     OSCILLATION,
     VERDICTS,
     STEIN_TOY,
