@@ -32,9 +32,9 @@ ROWS: dict[str, list[str]] = {
     "digits-annealed": [
         *SGD,
         'optimizer.decay="geometric"',
-        "optimizer.decay_from=0.2",
+        "optimizer.decay_from=0.1",
         "optimizer.final_rate=0.1",
-        "run.updates=6000",
+        "run.updates=15000",
     ],
     "toy-sgd": [*TOY, 'optimizer.name="SGD"', "optimizer.learning_rate=0.1"],
 }
