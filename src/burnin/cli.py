@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from burnin.config import Config, load_config, read_run_config, recipe_names
+from burnin.config import MEASURED, Config, load_config, load_head, read_run_config, recipe_names
 from burnin.core import BurninError, InputError, Outcome
 from burnin.stein_commands import register
 from burnin.terminal import make_console, stages_bar, studies_bar, training_bar
@@ -203,7 +203,7 @@ def reproduce(
 @app.command(epilog="Example: burnin recipes")
 def recipes(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
     """List the recipes: what each does, what it costs, what it is expected to show."""
-    listed = {name: load_config(name) for name in recipe_names()}
+    listed = {name: load_head(name) for name in [*recipe_names(), *recipe_names(MEASURED)]}
     if as_json:
         content = {
             name: {
