@@ -25,7 +25,7 @@ ON_CORE = {"stein", "sources"}
 """Of layer 0, what stands on core: on its gradient of energies, on its errors."""
 LAYER = {room: layer for layer, rooms in LAYERS.items() for room in rooms}
 TOP = 4
-HEAVY = ("matplotlib", "typer", "rich", "sklearn", "jinja2", "tensorboard", "pandas", "burnin.cli")
+HEAVY = ("pyarrow", "matplotlib", "typer", "rich", "sklearn", "jinja2", "tensorboard", "pandas", "burnin.cli")
 
 
 def layer_of(room: str) -> int:

@@ -4,6 +4,8 @@ An EBM gives each input an energy E(x), low where data is, and so a density p(x)
 Importing burnin loads no plotting, no command line and no scikit-learn.
 """
 
+from typing import TYPE_CHECKING
+
 from burnin.core import (
     BurninError,
     ChainState,
@@ -23,6 +25,9 @@ from burnin.rng import Streams
 from burnin.samplers import HMC, MALA, Annealed, Engine, Knots, Langevin, TargetAcceptance, run
 from burnin.starts import Bank, FromData, FromNoise
 
+if TYPE_CHECKING:
+    from burnin.estimator import EnergyDensity
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -35,6 +40,7 @@ __all__ = [
     "CheckpointError",
     "DivergedError",
     "Energy",
+    "EnergyDensity",
     "Engine",
     "Feed",
     "FromData",
@@ -52,3 +58,12 @@ __all__ = [
     "evaluate",
     "run",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """`EnergyDensity` is loaded when it is first asked for: scikit-learn takes a while."""
+    if name == "EnergyDensity":
+        from burnin.estimator import EnergyDensity
+
+        return EnergyDensity
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

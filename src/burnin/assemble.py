@@ -16,10 +16,20 @@ from burnin.config import (
     ModelSettings,
     SamplerSettings,
     SchemeSettings,
+    in_folder,
     read_run_config,
 )
 from burnin.core import Density, InputError, Sampler, Start
-from burnin.data import LinearICA, NoisyDensity, Pictures, clean, held_out, load_table, make_density
+from burnin.data import (
+    EncodedRows,
+    LinearICA,
+    NoisyDensity,
+    Pictures,
+    clean,
+    held_out,
+    load_table,
+    make_density,
+)
 from burnin.energies import (
     MLP,
     ConvNet,
@@ -57,7 +67,7 @@ def build_data(config: Config) -> Density:
     Noise also gives a constant column some variance.
     """
     settings = config.data
-    if (settings.name is None) == (settings.file is None):
+    if sum(given is not None for given in (settings.name, settings.file, settings.rows)) != 1:
         raise InputError("data needs either a name (data.name) or a file (data.file)")
     data: Density
     if settings.name == "ica":
@@ -67,17 +77,21 @@ def build_data(config: Config) -> Density:
         data = LinearICA.random(settings.dim, settings.source, matrix, gaussian=settings.gaussian)
     elif settings.dim is not None:
         raise InputError("data.dim is for the name ica; other data has its own number of dimensions")
+    elif settings.rows is not None:
+        data = EncodedRows.load(Path(settings.rows))
+    elif settings.file is not None:
+        data = load_table(Path(settings.file))
     else:
-        data = (
-            load_table(Path(settings.file))
-            if settings.file is not None
-            else make_density(settings.name or "")
-        )
+        data = make_density(settings.name or "")
     if settings.side is not None:
         if not isinstance(data, Pictures):
             raise InputError("data.side is the size of pictures; this data has none: leave it out")
         data = data.resized(settings.side)
-    return NoisyDensity(data, settings.noise) if settings.noise > 0 else data
+    return _noised(config, data)
+
+
+def _noised(config: Config, data: Density) -> Density:
+    return NoisyDensity(data, config.data.noise) if config.data.noise > 0 else data
 
 
 def build_energy(
@@ -155,10 +169,10 @@ def build_engine(
     return Engine(config.run.compile, threads=threads, say=say)
 
 
-def build_trainer(config: Config, engine: Engine | None = None) -> Trainer:
-    """Everything of a training run, at its start."""
+def build_trainer(config: Config, engine: Engine | None = None, data: Density | None = None) -> Trainer:
+    """Everything of a training run, at its start; `data` where it is in memory already."""
     streams = Streams(config.run.seed)
-    data = build_data(config)
+    data = build_data(config) if data is None else _noised(config, data)
     moments = data.sample(MOMENT_SAMPLES, streams["moments"])
     mean, std = moments.mean(0), moments.std(0)
     constant = [index + 1 for index in (moments == moments[0]).all(0).nonzero().flatten().tolist()]
@@ -276,7 +290,7 @@ def _beta(scheme: SchemeSettings) -> float | Ramp:
 
 def load_model(folder: Path, engine: Engine | None = None) -> Model:
     """The model that a run's newest checkpoint holds."""
-    config = read_run_config(folder)
+    config = in_folder(read_run_config(folder), folder)
     trainer = build_trainer(config, engine)
     snapshot = load_checkpoint(folder)
     trainer.restore(snapshot)
@@ -289,7 +303,7 @@ def model_of(trainer: Trainer, config: Config) -> Model:
     return Model(
         energy=trainer.model.eval().requires_grad_(False),
         temperature=temperature,
-        data=held_out(build_data(config)),
+        data=held_out(trainer.parts.data),
         noise=build_noise(config),
         plain=Chain(build_sampler(config.sampler, temperature), config.sampler.num_steps),
         annealed=Chain(build_sampler(from_noise, temperature), from_noise.num_steps),

@@ -1,4 +1,4 @@
-"""The command line: train, sample, diagnose, check, test, compare, report, reproduce, recipes, demo, …"""
+"""The command line: fit, score, train, sample, diagnose, check, test, compare, report, reproduce, demo, …"""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from burnin import stein_commands, table_commands
 from burnin.config import MEASURED, Config, load_config, load_head, read_run_config, recipe_names
 from burnin.core import BurninError, InputError, Outcome
-from burnin.stein_commands import register
 from burnin.terminal import make_console, stages_bar, studies_bar, training_bar
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ def train(
 def sample(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
     number: Annotated[int, typer.Option("-n", help="How many samples.")] = 1000,
-    output: Annotated[Path, typer.Option("-o", help="Where to: .npy or .csv.")] = Path("samples.npy"),
+    output: Annotated[
+        Path, typer.Option("-o", help="Where to: .npy or .csv; of a fitted table, .parquet too.")
+    ] = Path("samples.npy"),
     seed: Annotated[int, typer.Option(help="Seed of the chains.")] = 0,
     steps: Annotated[int, typer.Option(help="Further steps after the chain's own number.")] = 0,
     keep: Annotated[
@@ -62,8 +64,9 @@ def sample(
     keep_every: Annotated[int, typer.Option(help="Steps between two kept positions.")] = 100,
     block: Annotated[int, typer.Option(help="Chains at a time; memory grows with it, not with -n.")] = 10_000,
     force: Annotated[bool, typer.Option("--force", help="Write over existing files.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
-    """Draw samples from a trained model, by chains that start at noise."""
+    """Draw samples from a trained model, by chains that start at noise; of a table, rows like its own."""
     from burnin.assemble import build_engine, load_model
     from burnin.drawing import Request, draw
     from burnin.rng import Streams
@@ -80,6 +83,8 @@ def sample(
     if outcome is not Outcome.OK:
         console.print(f"warning: {outcome.message}")
     console.print(f"{number} samples in {output}")
+    if as_json:
+        print(json.dumps({"samples": number, "file": str(output), "outcome": outcome.name}))
 
 
 @app.command(epilog="Example: burnin diagnose runs/rings")
@@ -128,7 +133,7 @@ def report(
 def check(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
     data: Annotated[
-        Path | None, typer.Option(help="Held-out rows (.csv, .npy, .npz) to judge it on.")
+        Path | None, typer.Option(help="Held-out rows (.csv, .npy, .npz, .parquet) to judge it on.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the verdict and its numbers as JSON.")
@@ -137,16 +142,15 @@ def check(
     """Say what a trained model is: a density, a generator, both or neither, and why; draws check.png."""
     from dataclasses import asdict
 
-    from burnin.data import load_table
     from burnin.report.check import check_figure
     from burnin.report.figures import save
-    from burnin.runs import assess_run, fresh_data
+    from burnin.runs import assess_run, fresh_data, table_for
     from burnin.studies.table import json_safe
 
     console = make_console()
     config = read_run_config(run)
     use_threads(config)
-    held_out = None if data is None else load_table(data)
+    held_out = None if data is None else table_for(run, data)
     with stages_bar(console) as status:
         model, result = assess_run(run, status, quiet_engine(config), held_out)
     save(check_figure(model, result, fresh_data(model, config)), run / "check.png")
@@ -160,7 +164,8 @@ def check(
     console.print(f"picture: {run / 'check.png'}")
 
 
-register(app)
+stein_commands.register(app)
+table_commands.register(app)
 
 
 @app.command(epilog="Example: burnin reproduce rings --quick --json rings.json")

@@ -53,8 +53,9 @@ class RunSettings(_Section):
 
 
 class DataSettings(_Section):
-    """A named density, or a file of numbers (.npy, .npz, .csv); noise is added anew at every use.
+    """A named density, a file of numbers (.npy, .npz, .csv), or the coded rows of a table (`burnin fit`).
 
+    Noise is added anew at every use. `rows` is a file in the run's own folder.
     Pictures are made smaller when `side` says so.
     The name "ica" is linear ICA: `dim` sources of the law `source`, and a matrix drawn from the run's seed,
     of which either the unmixing or the mixing one is `gaussian`.
@@ -62,6 +63,7 @@ class DataSettings(_Section):
 
     name: str | None = None
     file: str | None = None
+    rows: str | None = None
     side: Count | None = None
     noise: NotNegative = 0.0
     dim: Annotated[int, Field(ge=2)] | None = None
@@ -370,6 +372,14 @@ def read_run_config(folder: Path) -> Config:
     if not path.is_file():
         raise InputError(f"{folder} is no run: it has no config.toml")
     return _validated(Config, _parse(_text(path), str(path)), str(path))
+
+
+def in_folder(config: Config, folder: Path) -> Config:
+    """The configuration with the rows that it names looked for in the run's folder, wherever that is now."""
+    if config.data.rows is None:
+        return config
+    data = config.data.model_copy(update={"rows": str(folder / Path(config.data.rows).name)})
+    return config.model_copy(update={"data": data})
 
 
 def _read(recipe: str, above: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class BurninError(Exception):
     exit_code = 2
 
 
-class InputError(BurninError):
+class InputError(BurninError, ValueError):
     """Bad input: data, shapes, names, settings, an output folder already in use."""
 
 

@@ -10,11 +10,14 @@ import numpy as np
 import torch
 
 from burnin.core import InputError, Outcome
+from burnin.data import Encoding, Frame
+from burnin.data.writing import FrameFile
 from burnin.evaluation import chains
 from burnin.evaluation.model import Model
 from burnin.samplers import RowFile, ToDisk
 
-BLOCK_CHAINS = 10_000
+BLOCK_CHAINS, FEWEST_CHAINS = 10_000, 128
+MOST_EMPTY = 20
 Report = Callable[[str, int, int], None]
 
 
@@ -24,7 +27,7 @@ class Request:
 
     Attributes:
         number: how many samples.
-        output: a .npy or .csv file.
+        output: a .npy or .csv file; of a fitted table, .parquet too.
         steps: further steps after the chain's own number.
         keep: a .npy file for the chains' positions along the further steps; None for none.
         keep_every: how many steps between two kept positions.
@@ -43,8 +46,8 @@ class Request:
     def __post_init__(self) -> None:
         if self.number < 1 or self.steps < 0:
             raise InputError(f"-n is {self.number} and --steps {self.steps}; they must be at least 1 and 0")
-        if self.output.suffix not in (".npy", ".csv"):
-            raise InputError(f"the output {self.output} must end in .npy or .csv")
+        if self.output.suffix not in (".npy", ".csv", ".parquet"):
+            raise InputError(f"the output {self.output} must end in .npy, .csv or .parquet")
         if self.block < 1 or self.keep_every < 1:
             raise InputError("--block and --keep-every must be at least 1")
         if self.keep is not None:
@@ -73,20 +76,29 @@ def draw(model: Model, request: Request, generator: torch.Generator, report: Rep
     """Draws what is asked for; what is done when it is interrupted is in the file."""
     length = model.own.num_steps
     total = -(-request.number // request.block) * (length + request.steps)
-    done, outcome = 0, Outcome.OK
-    with _writer(request, model.columns) as write:
-        for first in range(0, request.number, request.block):
-            n, before = min(request.block, request.number - first), done
+    done, outcome, written, empty = 0, Outcome.OK, 0, 0
+    with _writer(request, model) as write:
+        while written < request.number:
+            left, before = request.number - written, done
+            n = min(request.block, left)
+            if model.rows is not None:
+                n = max(n, FEWEST_CHAINS)  # annealed chains are resampled among each other
 
             def progress(steps: int, *_: object, before: int = before) -> None:
-                report("chains", before + steps, total)
+                report("chains", min(before + steps, total), total)
 
             sampled = chains.from_noise(model, n, generator, progress=progress)
             done += length
             if request.steps:
                 sampled = _go_on(model, sampled, request, generator, report, done, total)
                 done += request.steps
-            write.append(sampled.position)
+            position = sampled.position
+            if model.rows is not None:  # in any order: annealed chains of one ancestor end side by side
+                position = position[torch.randperm(n, generator=generator)][:left]
+            more = write.append(position)
+            written, empty = written + more, 0 if more else empty + 1
+            if empty == MOST_EMPTY:
+                raise InputError("no sample lies within the bounds of the columns; loosen them")
             outcome = outcome if sampled.result.outcome is Outcome.OK else sampled.result.outcome
     return outcome
 
@@ -124,9 +136,10 @@ class CsvFile:
         self._file = path.open("w", encoding="utf-8")
         self._file.write(",".join(columns) + "\n")
 
-    def append(self, rows: torch.Tensor) -> None:
-        """Adds rows, (k, dim)."""
+    def append(self, rows: torch.Tensor) -> int:
+        """Adds rows, (k, dim), and says how many."""
         np.savetxt(self._file, rows.numpy(), delimiter=",", fmt="%.9g")
+        return len(rows)
 
     def __enter__(self) -> CsvFile:
         return self
@@ -135,7 +148,33 @@ class CsvFile:
         self._file.close()
 
 
-def _writer(request: Request, columns: tuple[str, ...]) -> RowFile | CsvFile:
+class TableFile:
+    """A .csv, .parquet or .npy file of rows as in the table that a model was fitted to."""
+
+    def __init__(self, path: Path, encoding: Encoding) -> None:
+        self._encoding = encoding
+        self._file = FrameFile(path, [column.name for column in encoding.columns])
+
+    def append(self, rows: torch.Tensor) -> int:
+        """Adds the rows that coordinates stand for, less those beyond a bound, and says how many."""
+        frame, good = self._encoding.decode(rows)
+        if good.any():
+            self._file.append(Frame({name: values[good] for name, values in frame.columns.items()}))
+        return int(good.sum())
+
+    def __enter__(self) -> TableFile:
+        self._file.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.__exit__(*error)
+
+
+def _writer(request: Request, model: Model) -> RowFile | CsvFile | TableFile:
+    if model.rows is not None:
+        return TableFile(request.output, model.rows.encoding)
+    if request.output.suffix == ".parquet":
+        raise InputError(f"{request.output}: only a fitted table is drawn to .parquet; write .npy or .csv")
     if request.output.suffix == ".csv":
-        return CsvFile(request.output, columns)
+        return CsvFile(request.output, model.columns)
     return RowFile(request.output, force=request.force)

@@ -10,8 +10,9 @@ from pathlib import Path
 import torch
 
 from burnin.assemble import build_trainer, load_model
-from burnin.config import Config, dump_config, read_run_config
+from burnin.config import Config, dump_config, in_folder, read_run_config
 from burnin.core import Density, InputError, Outcome
+from burnin.data import EncodedRows, Table, load_frame, load_table
 from burnin.diagnostics import Diagnosis, diagnose
 from burnin.evaluation.assess import Assessment, Effort, Report, Units, assess
 from burnin.evaluation.model import Model
@@ -42,7 +43,7 @@ def train_in(
                 f"{path} holds a run with other settings; resume it without --set, or choose another --out"
             )
         config = held
-        trainer = build_trainer(config, engine)
+        trainer = build_trainer(in_folder(config, path), engine)
         trainer.restore(load_checkpoint(path))
     else:
         if config is None:
@@ -90,13 +91,34 @@ def assess_run(
         if data.dim != model.data.dim:
             raise InputError(f"the data has {data.dim} columns; the model was trained on {model.data.dim}")
         model = replace(model, data=data)
+    effort = effort.for_data(model.data)
     units = Units.fit(model, effort, streams, report)
     return model, assess(model, effort, units, streams, report)
 
 
+def table_for(path: Path, file: Path) -> Table:
+    """The rows of a file as data of the run in the folder `path`: coded, where the run is a fitted table.
+
+    Their noise, which words and whole numbers need, is drawn with the run's own seed.
+    """
+    config = read_run_config(path)
+    if config.data.rows is None:
+        return load_table(file)
+    encoding = EncodedRows.load(path / config.data.rows).encoding
+    frame = load_frame(file)
+    codes = encoding.codes(frame)
+    good = encoding.supported(codes, frame)
+    if not good.all():
+        raise InputError(
+            f"{file}: row {int((~good).argmax()) + 1} holds a word that was never seen, or is beyond a bound"
+        )
+    points = EncodedRows(encoding, codes).each(Streams(config.run.seed)["given"])
+    return Table(points, encoding.coordinates)
+
+
 def diagnose_run(path: Path) -> Diagnosis:
     """The diagnostics of a run's training, from its metrics and the noise of its chains."""
-    config = read_run_config(path)
+    config = in_folder(read_run_config(path), path)
     trainer = build_trainer(config)
     trainer.restore(load_checkpoint(path))
     return diagnose(read_metrics(path / "metrics.jsonl"), trainer.chain_noise())

@@ -21,7 +21,9 @@ BATCH_SIZE, PATIENCE = 1000, 3
 Name = TypeVar("Name", bound=str)
 Data = Annotated[
     Path,
-    typer.Option(help="Independent rows (.csv, .npy, .npz) that no run was trained on.", show_default=False),
+    typer.Option(
+        help="Independent rows (.csv, .npy, .npz, .parquet) that no run was trained on.", show_default=False
+    ),
 ]
 Level = Annotated[float, typer.Option(help="The chance of seeing a difference where there is none.")]
 Iterations = Annotated[
@@ -49,14 +51,14 @@ def judge_fit(
 ) -> None:
     """Test whether data could have come from a trained model, without sampling it; draws test.png."""
     from burnin import discrepancies
-    from burnin.data import load_table
     from burnin.report.figures import save
     from burnin.report.goodness import goodness_figure
     from burnin.rng import Streams
+    from burnin.runs import table_for
 
     console = make_console()
     chosen = _method(method, discrepancies.METHODS)
-    rows = load_table(data)
+    rows = table_for(run, data)
     model = _load(run, rows)
     with stages_bar(console) as report:
         result = discrepancies.test(
@@ -84,8 +86,8 @@ def compare_runs(
 ) -> None:
     """Rank trained models by their Stein discrepancy from data, and say which differences are real."""
     from burnin import discrepancies
-    from burnin.data import load_table
     from burnin.rng import Streams
+    from burnin.runs import table_for
 
     console = make_console()
     chosen = _method(method, discrepancies.RANKING_METHODS)
@@ -93,7 +95,7 @@ def compare_runs(
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InputError(f"{', '.join(repeated)} is given more than once; a run is compared with others")
-    rows = load_table(data)
+    rows = table_for(runs[0], data)
     models = {name: _load(run, rows) for name, run in zip(names, runs, strict=True)}
     with stages_bar(console) as report:
         result = discrepancies.compare(

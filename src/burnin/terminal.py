@@ -60,15 +60,16 @@ def shown_progress(console: Console) -> Iterator[Callable[[], Progress]]:
 
 
 @contextmanager
-def training_bar(console: Console, label: str, total: int) -> Iterator[OnUpdate]:
-    """A bar for training that shows d, r and the step size of each arm."""
+def training_bar(console: Console, label: str, total: int, batch_size: int = 0) -> Iterator[OnUpdate]:
+    """A bar for training that shows d, r and the step size of each arm; and samples so far."""
     with shown_progress(console) as show:
         tasks: list[TaskID] = []
 
         def update(step: int, numbers: Mapping[str, float]) -> None:
             if not tasks:
                 tasks.append(show().add_task(label, total=total, numbers=""))
-            show().update(tasks[0], completed=step, numbers=live_numbers(numbers))
+            seen = f"{step * batch_size:,} samples  " if batch_size else ""
+            show().update(tasks[0], completed=step, numbers=seen + live_numbers(numbers))
 
         yield update
 

@@ -14,6 +14,8 @@ from burnin.core import Density, InputError, KnownDensity
 from burnin.data.corruption import NoisyDensity, clean, held_out
 from burnin.data.curves import Moons, Pinwheel, SwissRoll, circles
 from burnin.data.digits import digits8
+from burnin.data.encoding import Encoding
+from burnin.data.frames import Frame, load_frame
 from burnin.data.ica import LinearICA
 from burnin.data.mixtures import (
     Checkerboard,
@@ -25,10 +27,15 @@ from burnin.data.mixtures import (
 )
 from burnin.data.pictures import SOURCES, Pictures, load_pictures
 from burnin.data.rings import Rings
+from burnin.data.rows import EncodedRows
 from burnin.data.tables import Table, load_table
+from burnin.data.writing import save_frame
 
 __all__ = [
     "Checkerboard",
+    "EncodedRows",
+    "Encoding",
+    "Frame",
     "Funnel",
     "GaussianMixture",
     "LinearICA",
@@ -45,10 +52,12 @@ __all__ = [
     "digits8",
     "eight_gaussians",
     "held_out",
+    "load_frame",
     "load_pictures",
     "load_table",
     "make_density",
     "make_known_density",
+    "save_frame",
     "two_scales",
     "unequal_gaussians",
 ]

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from burnin.core import Density
 from burnin.data.pictures import Pictures
+from burnin.data.rows import EncodedRows
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,6 @@ def held_out(data: Density) -> Density:
     """
     if isinstance(data, NoisyDensity):
         return NoisyDensity(held_out(data.inner), data.noise)
-    if isinstance(data, Pictures) and data.held_out is not None:
+    if isinstance(data, Pictures | EncodedRows) and data.held_out is not None:
         return data.held_out
     return data

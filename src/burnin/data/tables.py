@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from burnin.core import InputError
 from burnin.data.checks import require_at_least
+from burnin.data.files import number_in, read_array, read_lines, require_file
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,15 +97,9 @@ def load_table(path: str | Path) -> Table:
                 [ 1.6000, 55.0000]]), columns=('height', 'weight'))
     """
     path = Path(path)
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise InputError(f"{path}: unknown ending {path.suffix!r}; wanted one of {', '.join(_READERS)}")
-    if not path.is_file():
-        raise InputError(f"{path}: " + ("is not a file" if path.exists() else "no such file"))
+    require_file(path, tuple(_READERS))
     try:
-        if path.stat().st_size == 0:
-            raise InputError("the file is empty")
-        array, columns = reader(path)
+        array, columns = _READERS[path.suffix.lower()](path)
         return _to_table(array, columns)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
@@ -130,62 +124,23 @@ def _to_table(array: NDArray[Any], columns: tuple[str, ...]) -> Table:
 
 
 def _read_numpy(path: Path) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """The single array of a .npy or .npz file; it has no column names."""
-    try:
-        # Opened here, because np.load leaves a damaged .npz open.
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            if not isinstance(loaded, np.lib.npyio.NpzFile):
-                return np.asarray(loaded), ()
-            if len(loaded.files) != 1:
-                names = ", ".join(loaded.files)[:60] or "none"
-                raise InputError(f"holds {len(loaded.files)} arrays ({names}); wanted exactly one")
-            return np.asarray(loaded[loaded.files[0]]), ()
-    except (InputError, OSError):
-        raise
-    except Exception as error:  # numpy, zipfile and zlib have no common error for a damaged file
-        raise InputError(
-            f"not a readable {path.suffix.lower()} file of numbers: it is damaged, or holds pickled objects"
-        ) from error
+    """The array of a .npy or .npz file; it has no column names."""
+    return read_array(path), ()
 
 
 def _read_csv(path: Path) -> tuple[NDArray[Any], tuple[str, ...]]:
     """The cells of a .csv file as float64, and the names of its header if it has one."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = [line for line in csv.reader(file) if any(cell.strip() for cell in line)]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError("not a readable .csv file: wanted comma-separated UTF-8 text") from error
-    if not lines:
-        raise InputError("the file is empty")
-    columns: tuple[str, ...] = ()
-    if all(_number(cell) is None for cell in lines[0]):
-        columns = tuple(" ".join(cell.split()) for cell in lines.pop(0))
-    if not lines:
-        raise InputError(f"the file is empty: a header ({', '.join(columns)[:60]}) and no rows")
-    width = len(columns or lines[0])
-    values = np.empty((len(lines), width), dtype=np.float64)
+    columns, lines = read_lines(path)
+    values = np.empty((len(lines), len(lines[0])), dtype=np.float64)
     for row, line in enumerate(lines):
-        if len(line) != width:
-            raise InputError(
-                f"row {row + 1} has {len(line)} cells; the rows before or the header have {width}"
-            )
         for column, cell in enumerate(line):
-            value = _number(cell)
+            value = number_in(cell)
             if value is None:
                 what = f"{cell.strip()[:30]!r} is not a number" if cell.strip() else "the cell is empty"
                 name = f" ({columns[column]})" if columns else ""
                 raise InputError(f"row {row + 1}, column {column + 1}{name}: {what}")
             values[row, column] = value
     return values, columns
-
-
-def _number(cell: str) -> float | None:
-    """The number in a cell, NaN and infinity included, or None. `1_000` is not taken for a number."""
-    try:
-        return None if "_" in cell else float(cell)
-    except ValueError:
-        return None
 
 
 _READERS: dict[str, Callable[[Path], tuple[NDArray[Any], tuple[str, ...]]]] = {

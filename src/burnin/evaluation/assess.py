@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from burnin.core import Density, evaluate
-from burnin.data import Rings
+from burnin.data import EncodedRows, Rings, Table, clean
 from burnin.diagnostics import mixing, rank_correlation
 from burnin.evaluation import chains
 from burnin.evaluation.adjusted import adjusted_from_data, cooled_from_afar
@@ -24,6 +24,7 @@ from burnin.rng import Streams
 from burnin.starts import FromNoise
 
 MOMENT_SAMPLES = 20_000
+FEWEST = 100
 MOST_DIMENSIONS = 100
 """Up to which a likelihood is estimated: the number of laws on the way grows with the dimension's square."""
 Report = Callable[[str, int, int], None]
@@ -43,6 +44,20 @@ class Effort:
     grid_points: int
     cooling_steps: int = 1000
     likelihood_particles: int = 256
+    fresh: int = MOMENT_SAMPLES
+
+    def for_data(self, data: Density) -> Effort:
+        """No more samples and chains than a table has rows, 100 at least.
+
+        What chance gives is measured between data sets that are drawn from the rows; it must not be less than
+        the chance by which these rows are not others.
+        """
+        rows = clean(data)
+        if not isinstance(rows, Table | EncodedRows):
+            return self
+        most = max(FEWEST, len(rows))
+        sizes = ("samples", "long_chains", "data_chains", "fresh")
+        return replace(self, **{name: min(getattr(self, name), most) for name in sizes})
 
 
 @dataclass(frozen=True)
@@ -151,7 +166,7 @@ def assess(model: Model, effort: Effort, units: Units, streams: Streams, report:
             progress=lambda done, *_: report(what, done, chain.num_steps),
         )
 
-    fresh = model.data.sample(MOMENT_SAMPLES, streams["fresh"])
+    fresh = model.data.sample(effort.fresh, streams["fresh"])
     own = sample("samples from noise", "samples", model.own)
     distances = {model.own: units.many.distance(own.position)}
     for chain, name in ((model.plain, "other"), (model.annealed, "other")):
@@ -244,6 +259,8 @@ def _likelihood(
     model: Model, grid: PlaneGrid | None, fresh: Tensor, effort: Effort, streams: Streams, report: Report
 ) -> Likelihood | None:
     """By the grid in the plane, by annealed importance sampling beyond; None where it would take too long."""
+    if len(fresh) < MOMENT_SAMPLES:  # few rows: each with more of its noise
+        fresh = model.data.sample(MOMENT_SAMPLES, streams["fresh"])
     energy, temperature = model.energy, model.temperature
     if grid is not None and grid.dim == 2:
         value = grid.log_likelihood(energy, temperature, fresh)

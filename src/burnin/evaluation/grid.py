@@ -54,10 +54,15 @@ class PlaneGrid:
         if self.dim != 2:
             raise InputError(f"a grid gives the likelihood in two dimensions; the data has {self.dim}")
         with torch.no_grad():
-            on_grid = evaluate(energy, self.positions()).double() / -temperature
             of_data = evaluate(energy, data).double() / -temperature
+        return of_data.mean().item() - self.log_normaliser(energy, temperature)
+
+    def log_normaliser(self, energy: Energy, temperature: float, *, chunk: int = 16384) -> float:
+        """log Z = log of the integral of exp(-E/T) over the grid's square."""
+        with torch.no_grad():
+            values = [evaluate(energy, part).double() for part in torch.split(self.positions(), chunk)]
         cell = (2 * self.half_width / (self.points - 1)) ** 2
-        return (of_data.mean() - on_grid.logsumexp(0) - math.log(cell)).item()
+        return (-torch.cat(values) / temperature).logsumexp(0).item() + math.log(cell)
 
     def log_truth(self, density: KnownDensity) -> Tensor:
         """The log-density of the truth on the grid, normalised over the grid's points."""

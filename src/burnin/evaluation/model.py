@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch import Tensor, nn
 
 from burnin.core import Density, KnownDensity, Sampler
-from burnin.data import Pictures, Table, clean
+from burnin.data import EncodedRows, Pictures, Table, clean
 from burnin.samplers import Engine
 from burnin.starts import FromNoise
 
@@ -64,7 +64,7 @@ class Model:
     def columns(self) -> tuple[str, ...]:
         """A name for each dimension: the table's own, or x1, x2, …"""
         rows = clean(self.data)
-        if isinstance(rows, Table | Pictures):
+        if isinstance(rows, Table | Pictures | EncodedRows):
             return rows.columns
         return tuple(f"x{i + 1}" for i in range(self.data.dim))
 
@@ -73,6 +73,12 @@ class Model:
         """The pictures that it is a model of, if it is one of pictures."""
         rows = clean(self.data)
         return rows if isinstance(rows, Pictures) else None
+
+    @property
+    def rows(self) -> EncodedRows | None:
+        """The rows of a table that it is a model of, if it is one of coded rows."""
+        rows = clean(self.data)
+        return rows if isinstance(rows, EncodedRows) else None
 
     @property
     def truth(self) -> KnownDensity | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -67,6 +67,14 @@ class Engine:
         self._said: set[str] = set()
         self._graphs = compiled.Graphs()
         self._built: Built | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Its settings: what was compiled, and who is told, stays in this process."""
+        return {"compile": self.compile, "expected_steps": self.expected_steps, "threads": self.threads}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The inverse of `__getstate__`."""
+        self.__init__(**state)  # type: ignore[misc]
 
     def open(self, sampler: Sampler, energy: Energy, state: ChainState, num_steps: int) -> Advance:
         """What takes these chains forward."""

@@ -57,8 +57,8 @@ class RowFile:
         self._dtype = np.dtype(np.float32)
         self.rows = 0
 
-    def append(self, rows: Tensor) -> None:
-        """Adds rows of shape (k, ...)."""
+    def append(self, rows: Tensor) -> int:
+        """Adds rows of shape (k, ...), and says how many."""
         values = rows.cpu().contiguous().numpy()
         if self.rows == 0:
             self._shape, self._dtype = values.shape[1:], values.dtype
@@ -66,6 +66,7 @@ class RowFile:
             self._write_header()
         self._file.write(values.tobytes())
         self.rows += len(values)
+        return len(values)
 
     def close(self) -> None:
         """Completes the file."""

@@ -82,6 +82,13 @@ def checkpoint_steps(folder: Path) -> list[int]:
     return sorted(steps)
 
 
+def forget_after(folder: Path, step: int) -> None:
+    """Removes the checkpoints of later steps."""
+    for later in checkpoint_steps(folder):
+        if later > step:
+            _json_path(folder, later).unlink()
+
+
 def load_checkpoint(folder: Path, step: int | None = None) -> Snapshot:
     """Reads the checkpoint of `step`, or the newest.
 

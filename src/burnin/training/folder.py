@@ -24,6 +24,13 @@ class RunFolder:
     """
 
     def __init__(self, path: Path, *, resume: bool = False) -> None:
+        self.require_usable(path, resume=resume)
+        path.mkdir(parents=True, exist_ok=True)
+        self.path = path
+
+    @staticmethod
+    def require_usable(path: Path, *, resume: bool = False) -> None:
+        """Raises InputError when a run cannot be in this folder; makes nothing."""
         if path.exists() and not path.is_dir():
             raise InputError(f"{path} is a file, not a folder; choose another --out")
         if not resume and path.exists() and any(path.iterdir()):
@@ -32,8 +39,6 @@ class RunFolder:
             )
         if resume and not (path / "config.toml").exists():
             raise InputError(f"{path} holds no run to resume (no config.toml); leave out --resume")
-        path.mkdir(parents=True, exist_ok=True)
-        self.path = path
 
     @property
     def config_path(self) -> Path:

@@ -173,8 +173,11 @@ class Trainer:
         tensorboard: bool = False,
         on_update: Callable[[int, Metrics], None] | None = None,
         on_event: Callable[[str], None] | None = None,
+        enough: Callable[[int], bool] | None = None,
     ) -> Outcome:
-        """Updates until `num_updates` in all have been made; Ctrl-C ends it after the current one.
+        """Updates until `num_updates` in all have been made, or until `enough`, asked after each, says so.
+
+        Ctrl-C ends it after the current one.
 
         Raises:
             DivergedError: when the guard has used up its tries, or there is no guard.
@@ -218,10 +221,11 @@ class Trainer:
                             on_event(message)
                         continue
                     stop = interrupted()
+                    done = self.step == num_updates or (enough is not None and enough(self.step))
                     due = due or self.step % checkpoint_every == 0
                     # What a rollback returns to must be good: a suspicious update is not saved.
                     wait = self.guard is not None and self.guard.suspicious
-                    if stop or self.step == num_updates or (due and not wait):
+                    if stop or done or (due and not wait):
                         due = False
                         self._last_good = self.snapshot().clone()
                         if folder is not None and log is not None:
@@ -229,6 +233,8 @@ class Trainer:
                             save_checkpoint(folder.path, self.step, self._last_good)
                     if stop:
                         return Outcome.INTERRUPTED
+                    if done:
+                        return Outcome.OK
         finally:
             if log is not None:
                 log.close()

@@ -1,0 +1,286 @@
+"""The scikit-learn face: a density and outlier detector for tables that chooses its settings by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, DensityMixin, OutlierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from burnin.choosing import Choice, Wishes
+from burnin.core import InputError, Outcome
+from burnin.data import EncodedRows, Encoding, Frame
+from burnin.data.encoding import FEWEST
+from burnin.fitted import FittedTable, MeanDensity, require_contamination
+from burnin.fitting import Effort, Listener, fit_rows, go_on
+from burnin.rng import Streams
+from burnin.training import RunFolder, Trainer
+
+Bounds = Mapping[Any, tuple[float | None, float | None]]
+
+
+class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """A normalised density of rows by an energy-based model, p(x) = exp(-E(x)/T) / Z.
+
+    The hybrid scheme on whitened coordinates: chains from data, and annealed chains from noise with β = 0.3,
+    steps scaled for each coordinate, a Gaussian factor beside the network (docs/rings.md: what decided). A
+    short pilot run chooses step sizes and the length of chains; training ends when the likelihood of held-out
+    rows no longer rises. log Z comes from a grid in one and two dimensions and from annealed importance
+    sampling beyond; `normaliser_` says which, and between which bounds.
+
+    Arguments:
+        width: units in each of the network's three layers; None chooses by the number of rows.
+        temperature: T; None chooses.
+        step_size: first step of chains, in units of the fitted scale; None chooses by a pilot run.
+        num_steps: length of chains from data; None chooses likewise.
+        noise: Gaussian noise on the data, in standard deviations; None takes a fifth of Scott's bandwidth.
+        learning_rate: of Adam; None takes the recipe's.
+        batch_size: rows, and chains, for each update.
+        max_updates: updates of the weights at most.
+        patience: looks at the held-out likelihood, one every 25 updates, without a new best before it ends.
+        minutes: time that may be used, about; None for as long as it takes. Only without it does the same
+            `random_state` give the same model.
+        validation_fraction: share of the rows that are held out to see when to end.
+        dequantise: whether columns of whole numbers, or of few decimals, are taken as such: scores are then
+            those of the value's cell, and samples are rounded.
+        bounds: lowest and highest possible value of some columns, by name or number; None for no limit.
+        contamination: share of the rows that count as outliers.
+        particles: chains that estimate log Z.
+        random_state: seed, generator or None.
+        verbose: whether choices are printed.
+
+    Attributes:
+        normaliser_: log Z, its interval, how it was had, and whether to trust it.
+        choice_: what was chosen.
+        held_out_: the mean log-density of the held-out rows, with its interval.
+        offset_: `decision_function` is `score_samples` less this.
+        n_updates_: updates of the weights that the model had.
+        n_features_in_, feature_names_in_: of the rows.
+
+    Example:
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(200, 1))
+        >>> density = EnergyDensity(max_updates=50, random_state=0).fit(X)
+        >>> round(float(np.exp(density.score_samples([[0.0]]))[0]), 1)  # 1 / sqrt(2π) = 0.40
+        0.4
+        >>> density.sample(3).shape
+        (3, 1)
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int | None = None,
+        temperature: float | None = None,
+        step_size: float | None = None,
+        num_steps: int | None = None,
+        noise: float | None = None,
+        learning_rate: float | None = None,
+        batch_size: int = 128,
+        max_updates: int = 2000,
+        patience: int = 16,
+        minutes: float | None = None,
+        validation_fraction: float = 0.15,
+        dequantise: bool = True,
+        bounds: Bounds | None = None,
+        contamination: float = 0.05,
+        particles: int = 256,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.width = width
+        self.temperature = temperature
+        self.step_size = step_size
+        self.num_steps = num_steps
+        self.noise = noise
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_updates = max_updates
+        self.patience = patience
+        self.minutes = minutes
+        self.validation_fraction = validation_fraction
+        self.dequantise = dequantise
+        self.bounds = bounds
+        self.contamination = contamination
+        self.particles = particles
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike | Frame, y: object = None) -> Self:  # noqa: N803  (scikit-learn's name)
+        """Fits the density to rows: a 2-D array or data frame of numbers, or a `burnin.data.Frame`.
+
+        Ctrl-C keeps the best model so far, and raises KeyboardInterrupt.
+        """
+        self.fit_in(X)
+        if self.outcome_ is Outcome.INTERRUPTED:
+            raise KeyboardInterrupt(self.outcome_.message)
+        return self
+
+    def fit_in(
+        self,
+        X: ArrayLike | Frame,  # noqa: N803
+        path: Path | None = None,
+        *,
+        find_bounds: bool = False,
+        listener: Listener | None = None,
+    ) -> Self:
+        """`fit` with everything kept in a run's folder, and somebody told what goes on.
+
+        Arguments:
+            X: the rows.
+            path: a folder that is empty or not there; it is made once nothing is wrong with the rows.
+            find_bounds: whether 0 bounds columns that press against it.
+            listener: who is told.
+        """
+        told = listener or self._listener()
+        wishes, effort = self._wishes(), self._effort()
+        frame = self._frame(X, reset=True)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        bounds = self._named_bounds(frame)
+        encoding = Encoding.fit(frame, dequantise=self.dequantise, bounds=bounds, find_bounds=find_bounds)
+        codes = encoding.codes(frame)
+        rows = EncodedRows.split(encoding, codes, share=self.validation_fraction, seed=seed)
+        folder = None if path is None else RunFolder(path)
+        for line in [*frame.notes, *encoding.describe()]:
+            told.say(line)
+        fitted, trainer, outcome = fit_rows(
+            rows,
+            wishes,
+            effort,
+            seed=seed,
+            contamination=self.contamination,
+            folder=folder,
+            listener=told,
+        )
+        return self._keep(fitted, trainer, rows, outcome)
+
+    def partial_fit(self, X: ArrayLike | Frame, y: object = None) -> Self:  # noqa: N803
+        """Goes on with the training, on these rows, for at most `max_updates` further updates.
+
+        The first call is `fit`. What the columns are, and what was chosen, stays. The best model is sought
+        anew among those from here on, by the part of these rows that is held out.
+        """
+        if not hasattr(self, "fitted_"):
+            return self.fit(X)
+        effort, wishes = self._effort(), self._wishes()
+        encoding = self.fitted_.encoding
+        codes = encoding.codes(self._frame(X, reset=False))
+        good = encoding.supported(codes)
+        if not good.all():
+            raise InputError(
+                f"row {int((~good).argmax()) + 1} cannot occur by what the columns were at first"
+            )
+        rows = EncodedRows.split(encoding, codes, share=self.validation_fraction, seed=self._config.run.seed)
+        fitted, trainer, outcome = go_on(
+            self._snapshot,
+            self._config,
+            self.choice_,
+            rows,
+            effort,
+            updates=wishes.max_updates,
+            contamination=self.contamination,
+            listener=self._listener(),
+        )
+        return self._keep(fitted, trainer, rows, outcome)
+
+    def score_samples(self, X: ArrayLike | Frame) -> NDArray[np.float64]:  # noqa: N803
+        """The normalised log-density of each row, in nats and in the rows' own units."""
+        check_is_fitted(self)
+        frame = self._frame(X, reset=False)
+        return self.fitted_.log_density(self.fitted_.encoding.codes(frame), frame)
+
+    def score(self, X: ArrayLike | Frame, y: object = None) -> float:  # noqa: N803
+        """The mean log-density of rows."""
+        return float(self.score_samples(X).mean())
+
+    def mean_density(self, X: ArrayLike | Frame) -> MeanDensity:  # noqa: N803
+        """The mean log-density of rows with its interval, in nats and in bits per dimension."""
+        return self.fitted_.mean_density(self.score_samples(X))
+
+    def decision_function(self, X: ArrayLike | Frame) -> NDArray[np.float64]:  # noqa: N803
+        """`score_samples` less `offset_`: negative for outliers."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: ArrayLike | Frame) -> NDArray[np.int64]:  # noqa: N803
+        """1 for rows like those that it was fitted to, -1 for outliers."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def sample(
+        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
+    ) -> NDArray[np.float64]:
+        """New rows, (n_samples, n_features); for columns of words see `sample_frame`."""
+        frame = self.sample_frame(n_samples, random_state)
+        words = [name for name, values in frame.columns.items() if values.dtype.kind != "f"]
+        if words:
+            raise InputError(f"{', '.join(words)} holds words, not numbers; use sample_frame")
+        return np.stack(list(frame.columns.values()), axis=1)
+
+    def sample_frame(
+        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
+    ) -> Frame:
+        """New rows as a frame, columns and units as in the data."""
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise InputError(f"n_samples is {n_samples}; it must be at least 1")
+        given = self.random_state if random_state is None else random_state
+        seed = int(check_random_state(given).randint(2**31 - 1))
+        return self.fitted_.sample(n_samples, Streams(seed)["sample"])
+
+    def _frame(self, X: ArrayLike | Frame, *, reset: bool) -> Frame:  # noqa: N803
+        """The rows as a frame, checked as scikit-learn checks them."""
+        if isinstance(X, Frame):
+            if reset:
+                self.n_features_in_ = len(X.names)
+                self.feature_names_in_ = np.array(X.names, dtype=object)
+            return X
+        values = validate_data(
+            self, X, dtype=np.float64, reset=reset, ensure_min_samples=FEWEST if reset else 1
+        )
+        return Frame.of_numbers(values, [str(name) for name in getattr(self, "feature_names_in_", ())])
+
+    def _named_bounds(self, frame: Frame) -> dict[str, tuple[float | None, float | None]]:
+        return {
+            frame.names[key] if isinstance(key, int) else str(key): pair
+            for key, pair in (self.bounds or {}).items()
+        }
+
+    def _keep(self, fitted: FittedTable, trainer: Trainer, rows: EncodedRows, outcome: Outcome) -> Self:
+        self.fitted_ = fitted
+        self.choice_ = Choice(**fitted.about["choice"])
+        self.normaliser_ = fitted.normaliser
+        self.held_out_ = fitted.mean_density(fitted.log_density((rows.held_out or rows).codes))
+        every = fitted.log_density(rows.all_codes())
+        self.offset_ = float(np.percentile(every, 100 * self.contamination))
+        self.n_updates_ = trainer.step
+        # What `partial_fit` goes on from.
+        self._snapshot, self._config = trainer.snapshot().clone(), fitted.config
+        self.outcome_ = outcome
+        return self
+
+    def _wishes(self) -> Wishes:
+        return Wishes(
+            self.width,
+            self.temperature,
+            self.step_size,
+            self.num_steps,
+            self.noise,
+            self.learning_rate,
+            self.batch_size,
+            self.max_updates,
+        )
+
+    def _effort(self) -> Effort:
+        require_contamination(self.contamination)
+        if not 0 < self.validation_fraction < 1:
+            raise InputError(
+                f"validation_fraction is {self.validation_fraction}; it must lie between 0 and 1"
+            )
+        return Effort(self.minutes, self.patience, self.particles)
+
+    def _listener(self) -> Listener:
+        return Listener(say=print) if self.verbose else Listener()

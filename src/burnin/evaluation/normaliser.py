@@ -1,0 +1,82 @@
+"""log Z of a model, by a grid in one and two dimensions and by annealed importance sampling beyond."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from burnin.core import Energy, evaluate
+from burnin.evaluation.bridge import MixtureBase
+from burnin.evaluation.grid import PlaneGrid
+from burnin.evaluation.likelihood import Report, log_normaliser
+
+BEYOND = 1.5
+"""How much further than the data the grid reaches, as a factor."""
+SPACING = 0.03
+"""Of the grid, in standard deviations of the data."""
+MOST_POINTS = 1201
+"""Along each axis of a plane; where that is not fine enough, the data has a tail that no grid suits."""
+
+
+@dataclass(frozen=True)
+class Normaliser:
+    """log Z, where it lies, and how it was had.
+
+    Attributes:
+        value: the estimate.
+        low, high: an interval that holds it; one point for a grid.
+        by: "a grid" or "annealed importance sampling".
+        trusted: False when too few draws carry it, or it could not be had at all.
+    """
+
+    value: float
+    low: float
+    high: float
+    by: str
+    trusted: bool = True
+
+
+def normalise(
+    energy: Energy,
+    temperature: float,
+    data: Tensor,
+    *,
+    generator: torch.Generator,
+    particles: int = 256,
+    report: Report | None = None,
+) -> Normaliser:
+    """log Z = log ∫ exp(-E(x)/T) dx of a model of `data`, (n, dim).
+
+    Raises:
+        NotReachedError: beyond two dimensions, where the model is no density around the data.
+
+    Example:
+        >>> points = torch.randn(100, 1, generator=torch.Generator().manual_seed(0))
+        >>> z = normalise(lambda x: 0.5 * x.square().sum(1), 1.0, points, generator=torch.Generator())
+        >>> round(z.value, 3), round(0.5 * math.log(2 * math.pi), 3), z.by
+        (0.919, 0.919, 'a grid')
+    """
+    value = _by_grid(energy, temperature, data) if data.shape[1] <= 2 else None
+    if value is not None:
+        return Normaliser(value, value, value, "a grid")
+    base = MixtureBase.fit(data)
+    z = log_normaliser(energy, temperature, base, generator=generator, particles=particles, report=report)
+    low, high = z.interval
+    return Normaliser(z.middle, low, high, "annealed importance sampling", z.trusted)
+
+
+def _by_grid(energy: Energy, temperature: float, data: Tensor) -> float | None:
+    spread = data.std(0)
+    reach = BEYOND * data.abs().max().item() + 2 * spread.max().item()
+    points = math.ceil(2 * reach / (SPACING * spread.min().item())) + 1
+    if points > (MOST_POINTS if data.shape[1] == 2 else MOST_POINTS**2):
+        return None
+    if data.shape[1] == 2:
+        return PlaneGrid(reach, points, 2).log_normaliser(energy, temperature)
+    line = torch.linspace(-reach, reach, points, dtype=data.dtype)[:, None]
+    with torch.no_grad():
+        values = -evaluate(energy, line).double() / temperature
+    return values.logsumexp(0).item() + math.log(2 * reach / (points - 1))

@@ -1,0 +1,291 @@
+"""Fitting a density to a table's rows: pilot, training with an early end, normaliser, reference."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from burnin.assemble import build_trainer, model_of
+from burnin.choosing import ROWS_FILE, Choice, Wishes, choose
+from burnin.config import Config, dump_config, read_run_config
+from burnin.core import DivergedError, InputError, Outcome
+from burnin.data import EncodedRows
+from burnin.evaluation import MixtureBase, chains
+from burnin.evaluation.likelihood import NotReachedError, Report
+from burnin.evaluation.model import Model
+from burnin.evaluation.normaliser import normalise
+from burnin.evaluation.tracking import LikelihoodTrack
+from burnin.fitted import FITTED_FILE, FittedTable, Mass, quantiles, unbounded
+from burnin.rng import Streams
+from burnin.samplers import Engine
+from burnin.training import RunFolder, Trainer
+from burnin.training.checkpoint import (
+    Snapshot,
+    checkpoint_steps,
+    forget_after,
+    load_checkpoint,
+    save_checkpoint,
+)
+from burnin.training.parts import Metrics
+
+LOOK_EVERY = 25
+CONTAMINATION = 0.05
+CHOICE_FILE = "choice.json"
+TRAINING_SHARE = 0.8
+"""Of the time that is given; the rest is for the normaliser."""
+TRACKED, MASS_DRAWS = 256, 2000
+BASE_DRAWS = 5000
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long is trained.
+
+    Attributes:
+        minutes: time that is given, None for as long as it takes.
+        patience: looks at the held-out likelihood, one every `LOOK_EVERY` updates, without a new best.
+        particles: chains that estimate the normaliser.
+    """
+
+    minutes: float | None = None
+    patience: int = 16
+    particles: int = 256
+
+    def __post_init__(self) -> None:
+        if self.minutes is not None and not self.minutes > 0:
+            raise InputError(f"minutes is {self.minutes}; it must be above 0")
+        if self.patience < 1 or self.particles < 2:
+            raise InputError(f"patience is {self.patience}, particles {self.particles}; at least 1 and 2")
+
+
+@dataclass
+class Listener:
+    """Who is told what goes on."""
+
+    on_update: Callable[[int, Metrics], None] | None = None
+    say: Callable[[str], None] = field(default=lambda _: None)
+    report: Report = field(default=lambda *_: None)
+
+
+def fit_rows(
+    rows: EncodedRows,
+    wishes: Wishes,
+    effort: Effort,
+    *,
+    seed: int,
+    contamination: float,
+    folder: RunFolder | None = None,
+    listener: Listener | None = None,
+    engine: Engine | None = None,
+) -> tuple[FittedTable, Trainer, Outcome]:
+    """Chooses settings, trains until the held-out likelihood stops rising, and normalises the best.
+
+    Ctrl-C ends the training early; what is best so far is then normalised and returned all the same.
+
+    Arguments:
+        rows: the data, some of it held out.
+        wishes: settings that are told.
+        effort: how long.
+        seed: of everything drawn.
+        contamination: share of the rows that count as outliers.
+        folder: where everything is kept; None for nowhere.
+        listener: who is told.
+        engine: how chains are computed.
+    """
+    began, told = time.monotonic(), listener or Listener()
+    config, choice = choose(rows, wishes, seed, engine)
+    for line in choice.describe():
+        told.say(line)
+    if folder is not None:
+        rows.save(folder.path / ROWS_FILE)
+        folder.config_path.write_text(dump_config(config), encoding="utf-8")
+        (folder.path / CHOICE_FILE).write_text(json.dumps(choice.as_dict(), indent=1), encoding="utf-8")
+    trainer = build_trainer(config, engine, rows)
+    return _train(trainer, config, choice, rows, effort, contamination, folder, told, began)
+
+
+def resume_rows(
+    folder: RunFolder, effort: Effort, *, listener: Listener | None = None, engine: Engine | None = None
+) -> tuple[FittedTable, Outcome]:
+    """Goes on with the fit that a folder holds, from its newest checkpoint."""
+    config = read_run_config(folder.path)
+    if config.data.rows is None:
+        raise InputError(f"{folder.path} holds a run that burnin fit did not make; use burnin train --resume")
+    rows = EncodedRows.load(folder.path / config.data.rows)
+    try:
+        choice = Choice(**json.loads((folder.path / CHOICE_FILE).read_text(encoding="utf-8")))
+        held, contamination = folder.path / FITTED_FILE, CONTAMINATION
+        if held.exists():
+            contamination = float(json.loads(held.read_text(encoding="utf-8"))["contamination"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(f"{folder.path}: {CHOICE_FILE} or {FITTED_FILE} is damaged ({error})") from error
+    trainer = build_trainer(config, engine, rows)
+    trainer.restore(load_checkpoint(folder.path))
+    told = listener or Listener()
+    fitted, _, outcome = _train(
+        trainer, config, choice, rows, effort, contamination, folder, told, time.monotonic()
+    )
+    return fitted, outcome
+
+
+def go_on(
+    snapshot: Snapshot,
+    config: Config,
+    choice: Choice,
+    rows: EncodedRows,
+    effort: Effort,
+    *,
+    updates: int,
+    contamination: float,
+    listener: Listener | None = None,
+    engine: Engine | None = None,
+) -> tuple[FittedTable, Trainer, Outcome]:
+    """Trains further on rows of the same encoding, for at most `updates` updates."""
+    trainer = build_trainer(config, engine, rows)
+    trainer.restore(snapshot)
+    run = config.run.model_copy(update={"updates": trainer.step + updates})
+    longer = config.model_copy(update={"run": run})
+    told = listener or Listener()
+    return _train(trainer, longer, choice, rows, effort, contamination, None, told, time.monotonic())
+
+
+def _train(
+    trainer: Trainer,
+    config: Config,
+    choice: Choice,
+    rows: EncodedRows,
+    effort: Effort,
+    contamination: float,
+    folder: RunFolder | None,
+    told: Listener,
+    began: float,
+) -> tuple[FittedTable, Trainer, Outcome]:
+    deadline = None if effort.minutes is None else began + 60 * TRAINING_SHARE * effort.minutes
+    watch = _Watch(trainer, rows, config, effort, deadline)
+    outcome = Outcome.OK
+    try:
+        outcome = trainer.train(
+            config.run.updates,
+            folder=folder,
+            checkpoint_every=config.run.checkpoint_every,
+            on_update=told.on_update,
+            on_event=told.say,
+            enough=watch.enough,
+        )
+        watch.look(trainer.step)
+    except DivergedError as error:
+        if not watch.gained:
+            raise
+        watch.why = str(error)
+    trained_for = trainer.step
+    trainer.restore(watch.best)
+    if folder is not None:
+        forget_after(folder.path, trainer.step)
+        if trainer.step not in checkpoint_steps(folder.path):
+            save_checkpoint(folder.path, trainer.step, watch.best)
+    told.say(f"{watch.why}; the best was at update {trainer.step} of {trained_for}")
+    fitted = _finish(trainer, config, choice, rows, effort, contamination, told, trained_for)
+    if folder is not None:
+        fitted.save(folder.path)
+    return fitted, trainer, outcome
+
+
+class _Watch:
+    """Looks at the held-out likelihood, keeps the best weights, and says when it is enough."""
+
+    def __init__(
+        self, trainer: Trainer, rows: EncodedRows, config: Config, effort: Effort, deadline: float | None
+    ) -> None:
+        streams = Streams(config.run.seed)
+        held = rows.held_out or rows
+        base = MixtureBase.fit(rows.sample(BASE_DRAWS, streams["base"]))
+        self._track = LikelihoodTrack(
+            config.model.temperature,
+            held.each(streams["held-out"]),
+            base,
+            streams["track"],
+            particles=TRACKED,
+            engine=trainer.engine,
+        )
+        if trainer.step > 0:
+            self._track.restart(trainer.model, rows.sample(TRACKED, streams["track"]))
+        self._trainer, self._effort, self._deadline = trainer, effort, deadline
+        self._looked, self._since = -1, 0
+        self.history: list[tuple[int, float]] = []
+        self.gained = False
+        self.best = trainer.snapshot().clone()
+        self.why = "all updates made"
+        self._highest = self._track.look(trainer.model)
+
+    def enough(self, step: int) -> bool:
+        """Asked after each update."""
+        if step % LOOK_EVERY == 0:
+            self.look(step)
+            if self._since >= self._effort.patience:
+                self.why = "the held-out likelihood no longer rises"
+                return True
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            self.why = "the time is up"
+            return True
+        return False
+
+    def look(self, step: int) -> None:
+        """One look, unless this update has been looked at."""
+        if step == self._looked:
+            return
+        self._looked = step
+        value = self._track.look(self._trainer.model)
+        self.history.append((step, value))
+        if value > self._highest:
+            self._highest, self._since, self.gained = value, 0, True
+            self.best = self._trainer.snapshot().clone()
+        else:
+            self._since += 1
+
+
+def _finish(
+    trainer: Trainer,
+    config: Config,
+    choice: Choice,
+    rows: EncodedRows,
+    effort: Effort,
+    contamination: float,
+    told: Listener,
+    trained_for: int,
+) -> FittedTable:
+    streams = Streams(config.run.seed)
+    model = model_of(trainer, config)
+    try:
+        normaliser = normalise(
+            model.energy,
+            model.temperature,
+            rows.sample(BASE_DRAWS, streams["normaliser-base"]),
+            generator=streams["normaliser"],
+            particles=effort.particles,
+            report=told.report,
+        )
+    except NotReachedError as error:
+        raise DivergedError(f"what was trained is no density around the data: {error}") from error
+    mass = _mass(model, rows, streams)
+    about = {"choice": choice.as_dict(), "updates": trainer.step, "trained_for": trained_for}
+    every = unbounded(model, rows.encoding, normaliser, rows.all_codes()) - np.log(mass.share)
+    fitted = FittedTable(
+        model, rows.encoding, normaliser, mass, quantiles(every), contamination, about, config
+    )
+    held = rows.held_out or rows
+    about["held_out"] = fitted.mean_density(fitted.log_density(held.codes)).as_dict()
+    about["training"] = fitted.mean_density(fitted.log_density(rows.codes)).as_dict()
+    return fitted
+
+
+def _mass(model: Model, rows: EncodedRows, streams: Streams) -> Mass:
+    """The share of samples within the columns' bounds."""
+    if not rows.encoding.bounded:
+        return Mass()
+    drawn = chains.from_noise(model, MASS_DRAWS, streams["mass"])
+    inside = int(rows.encoding.decode(drawn.position)[1].sum())
+    return Mass((inside + 0.5) / (MASS_DRAWS + 1), MASS_DRAWS)

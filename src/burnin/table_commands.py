@@ -1,0 +1,216 @@
+"""The commands `fit` and `score`: a density of a table, and the scores of rows under it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+from burnin.core import InputError, Outcome
+from burnin.data import Frame, load_frame, save_frame
+from burnin.terminal import make_console, training_bar
+
+if TYPE_CHECKING:
+    from burnin.fitted import FittedTable
+
+INTERRUPTED = 130
+Bound = tuple[float | None, float | None]
+Impute = Annotated[bool, typer.Option("--impute", help="Fill missing values instead of refusing them.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
+Contamination = Annotated[
+    float | None, typer.Option(help="Share of the fitted rows that count as outliers; 0.05 by default.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands to the program."""
+    app.command("fit", epilog="Example: burnin fit people.csv --target-col id --minutes 5 --out runs/people")(
+        fit_table
+    )
+    app.command("score", epilog="Example: burnin score runs/people new.csv -o scores.csv")(score_rows)
+
+
+def fit_table(
+    data: Annotated[
+        Path | None, typer.Argument(help="A table: .csv, .parquet, .npy or .npz.", show_default=False)
+    ] = None,
+    target_col: Annotated[
+        list[str] | None,
+        typer.Option(help="A column to leave out, such as a label or an id; may be repeated."),
+    ] = None,
+    minutes: Annotated[float | None, typer.Option(help="Time that may be used, about.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder; runs/NAME by default.")] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=LOW:HIGH",
+            help="What a column's values can be; either end may be left out; may be repeated.",
+        ),
+    ] = None,
+    impute: Impute = False,
+    contamination: Contamination = None,
+    max_updates: Annotated[int, typer.Option(help="Updates of the network at most.", min=1)] = 2000,
+    seed: Annotated[int, typer.Option(help="Seed of everything drawn.", min=0)] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the fit in --out.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a density to a table: chooses its settings, trains while held-out rows gain, says how good it is.
+
+    Ctrl-C keeps the best so far.
+    """
+    import torch
+
+    from burnin.estimator import EnergyDensity
+    from burnin.fitting import Effort, Listener, resume_rows
+    from burnin.training import RunFolder
+
+    console = make_console()
+    torch.set_num_threads(1)  # small networks run fastest so; native chains use every core all the same
+
+    def say(text: str) -> None:
+        console.print(text, markup=False)
+
+    density = EnergyDensity(
+        minutes=minutes,
+        max_updates=max_updates,
+        contamination=0.05 if contamination is None else contamination,
+        bounds=dict(map(_bound, bounds or [])),
+        random_state=seed,
+    )
+    with training_bar(console, "training", max_updates, density.batch_size) as update:
+        listener = Listener(update, say)
+        if resume:
+            if out is None:
+                raise InputError("--resume needs --out, the folder of the fit to go on with")
+            folder = out
+            fitted, outcome = resume_rows(RunFolder(folder, resume=True), Effort(minutes), listener=listener)
+        else:
+            if data is None:
+                raise InputError("give a table to fit: .csv, .parquet, .npy or .npz")
+            folder = out or Path("runs") / data.stem
+            RunFolder.require_usable(folder)
+            frame = _read(data, target_col or [], seed if impute else None)
+            try:
+                density.fit_in(frame, folder, find_bounds=True, listener=listener)
+            except InputError as error:
+                raise InputError(f"{data}: {error}") from None
+            fitted, outcome = density.fitted_, density.outcome_
+    if as_json:
+        print(json.dumps(_summary(fitted, folder), ensure_ascii=False, allow_nan=False))
+    else:
+        print(*_sentences(fitted), sep="\n")
+    if outcome is Outcome.INTERRUPTED:
+        console.print(f"{outcome.message} ({folder})")
+        raise typer.Exit(INTERRUPTED)
+    console.print(
+        f"fitted: {folder}. Next: burnin sample {folder} -o new.csv, burnin score {folder} other.csv, "
+        f"burnin report {folder}"
+    )
+
+
+def score_rows(
+    run: Annotated[Path, typer.Argument(help="A folder that burnin fit made.")],
+    data: Annotated[Path, typer.Argument(help="Rows with the same columns.")],
+    output: Annotated[Path, typer.Option("-o", help="Where to: .csv or .parquet.")] = Path("scores.csv"),
+    contamination: Contamination = None,
+    impute: Impute = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Score rows: log-density, percentile among the fitted rows, outlier or not; and the mean log-density."""
+    from burnin.fitted import FittedTable
+
+    console = make_console()
+    _require_free(output, force)
+    fitted = FittedTable.load(run)
+    frame = load_frame(data)
+    try:
+        codes = fitted.encoding.codes(frame, fill=impute)
+    except InputError as error:
+        raise InputError(f"{data}: {error}") from None
+    log_density, threshold = fitted.log_density(codes, frame), fitted.threshold(contamination)
+    ignored = [name for name in frame.names if name not in {c.name for c in fitted.encoding.columns}]
+    for note in [*frame.notes, *([f"not in the density: {', '.join(ignored)}"] if ignored else [])]:
+        console.print(f"{data}: {note}", markup=False)
+    outlier = log_density < threshold
+    columns = {
+        "log_density": log_density,
+        "percentile": fitted.percentile(log_density),
+        "outlier": outlier.astype(float),
+    }
+    save_frame(Frame(columns), output)
+    mean = fitted.mean_density(log_density)
+    if as_json:
+        answer = mean.as_dict() | {"outliers": int(outlier.sum()), "threshold": threshold}
+        answer |= {"log_z_by": fitted.normaliser.by, "trusted": fitted.normaliser.trusted}
+        finite = {k: v if not isinstance(v, float) or math.isfinite(v) else None for k, v in answer.items()}
+        print(json.dumps(finite | {"file": str(output)}, allow_nan=False))
+    else:
+        print(f"mean log-density: {mean.describe()}, log Z by {fitted.normaliser.by}")
+        print(f"outliers: {int(outlier.sum())} of {mean.rows} rows (log-density below {threshold:.4g})")
+        if mean.outside:
+            print(
+                f"impossible: {mean.outside} rows, with words never seen or beyond a bound; not in the mean"
+            )
+    console.print(f"scores: {output}")
+
+
+def _read(data: Path, without: list[str], impute: int | None) -> Frame:
+    """The table less some columns, its gaps filled if there is a seed for it."""
+    frame = load_frame(data)
+    try:
+        frame = frame.without(without)
+        if impute is not None:
+            frame = frame.imputed(np.random.default_rng(impute))
+    except InputError as error:
+        raise InputError(f"{data}: {error}") from None
+    return frame
+
+
+def _bound(text: str) -> tuple[str, Bound]:
+    """`age=0:120` → ("age", (0.0, 120.0))."""
+    name, equals, ends = text.rpartition("=")
+    low, colon, high = ends.partition(":")
+    try:
+        pair = tuple(float(end) if end.strip() else None for end in (low, high))
+    except ValueError:
+        pair = ()
+    if not equals or not colon or len(pair) != 2:
+        raise InputError(f"--bounds {text!r} is not of the form COLUMN=LOW:HIGH, such as age=0:120")
+    return name, (pair[0], pair[1])
+
+
+def _require_free(output: Path, force: bool) -> None:
+    if output.suffix.lower() not in (".csv", ".parquet"):
+        raise InputError(f"the output {output} must end in .csv or .parquet")
+    if not output.parent.is_dir():
+        raise InputError(f"there is no folder {output.parent} for the output {output.name}; make it first")
+    if output.exists() and not force:
+        raise InputError(f"{output} exists; choose another name, or add --force to write over it")
+
+
+def _sentences(fitted: FittedTable) -> list[str]:
+    from burnin.fitted import MeanDensity
+
+    held = {k: v for k, v in fitted.about["held_out"].items() if not k.startswith("bits")}
+    doubt = "" if fitted.normaliser.trusted else "; too few effective draws to be sure"
+    lines = [f"held-out rows: {MeanDensity(**held).describe()}, log Z by {fitted.normaliser.by}{doubt}"]
+    if fitted.mass.share < 1:
+        lines.append(f"within the bounds: {100 * fitted.mass.share:.1f}% of the model's mass")
+    return lines
+
+
+def _summary(fitted: FittedTable, folder: Path) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return {
+        "run": str(folder),
+        "columns": {column.name: column.describe() for column in fitted.encoding.columns},
+        "normaliser": asdict(fitted.normaliser),
+        "mass": fitted.mass.share,
+        **fitted.about,
+    }
