@@ -40,7 +40,7 @@ def pieces() -> dict[str, str]:
     """The text of every piece that pages may hold between markers."""
     table, changes = _read("rings"), _read("rings-changes")
     toys, weighted, two = _read("robust-toy-quick"), _read("rings-beta"), _read("two-samplers")
-    swings, convergent = _read("oscillation"), _read("convergent-toy")
+    swings, convergent, full = _read("oscillation"), _read("convergent-toy"), _read("robust-toy")
     rows = _metrics(table)
     shown = {name: row | {"ended": row["ended"].split(":")[0]} for name, row in _metrics(changes).items()}
     checks = [f"- {check['text']}: " + ("yes" if check["holds"] else "**no**") for check in table["checks"]]
@@ -52,6 +52,8 @@ def pieces() -> dict[str, str]:
         "rings-changes": markdown_table(shown, CHANGES, rows_down=True),
         "rings-changes-origin": _origin(changes, "baseline"),
         "robust-quick": robust.summary(_metrics(toys)),
+        "robust-toy": robust.summary(_metrics(full)),
+        "robust-toy-origin": _origin(full, next(iter(full["rows"]))),
         "robust-quick-origin": _origin(toys, next(iter(toys["rows"]))),
         "two-samplers": samplers.summary(_metrics(two)),
         "two-samplers-origin": _origin(two, next(iter(two["rows"]))),

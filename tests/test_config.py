@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from burnin.assemble import build_trainer
-from burnin.config import Config, dump_config, load_config, nearest, read_run_config, recipe_names
+from burnin.config import (
+    MEASURED,
+    Config,
+    dump_config,
+    load_config,
+    load_head,
+    nearest,
+    read_run_config,
+    recipe_names,
+)
 from burnin.core import InputError
 
 LEAST = """
@@ -40,6 +49,7 @@ def refusal(recipe: str, *changes: str) -> str:
     return message
 
 
+@pytest.mark.usefixtures("small_pictures")
 @pytest.mark.parametrize("name", recipe_names())
 def test_built_in_recipes_load_build_and_round_trip(name: str, tmp_path: Path) -> None:
     config = load_config(name)
@@ -60,29 +70,45 @@ def test_recipes_of_the_issue_are_there() -> None:
     assert {"demo", "rings", "rings-quick"} <= set(recipe_names())
 
 
-def test_expectations_name_known_rows_and_metrics() -> None:
+@pytest.mark.parametrize("name", recipe_names(MEASURED))
+def test_recipes_that_train_nothing_say_what_they_are(name: str) -> None:
     from burnin.studies import STUDIES
+
+    head = load_head(name)
+    assert head.title
+    assert head.about
+    assert head.cost
+    assert any(name in (study.recipe, study.quick_recipe) for study in STUDIES.values())
+    assert "unknown key" in refusal(name)  # nor can it be trained
+
+
+def test_expectations_name_known_rows_and_metrics() -> None:
+    from burnin.studies import STUDIES, MeasuredStudy
 
     recipes = [(study, r) for study in STUDIES.values() for r in (study.recipe, study.quick_recipe) if r]
     for study, recipe in recipes:
-        for expected in load_config(recipe).expected:
-            assert expected.scheme in study.rows
-            assert expected.at_least_times is None or expected.of_scheme in study.rows
+        judged = study.pooled if isinstance(study, MeasuredStudy) else study.rows
+        for expected in load_head(recipe).expected:
+            assert expected.scheme in judged
+            assert expected.at_least_times is None or expected.of_scheme in judged
             assert expected.metric in study.metrics
             bounds = (expected.at_most, expected.at_least, expected.at_least_times)
             assert any(bound is not None for bound in bounds)
             assert expected.metric in expected.describe()
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_rows_of_every_study_are_valid_changes_of_their_recipe() -> None:
-    from burnin.studies import STUDIES
+    from burnin.studies import STUDIES, Study
 
     for study in STUDIES.values():
-        for changes in study.rows.values():
-            build_trainer(load_config(study.recipe, changes))
-        for row in study.quick_rows:
+        settings = [study.load(study.recipe, changes) for changes in study.rows.values()]
+        if study.quick_rows:
             assert study.quick_recipe is not None
-            build_trainer(load_config(study.quick_recipe, study.rows[row]))
+            settings += [study.load(study.quick_recipe, study.rows[row]) for row in study.quick_rows]
+        if isinstance(study, Study):
+            for config in settings:
+                build_trainer(config)
 
 
 def test_a_short_recipe_gets_every_default(least: str) -> None:

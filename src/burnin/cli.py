@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from burnin import stein_commands, table_commands
-from burnin.config import Config, load_config, read_run_config, recipe_names
+from burnin.config import MEASURED, Config, load_config, load_head, read_run_config, recipe_names
 from burnin.core import BurninError, InputError, Outcome
 from burnin.terminal import make_console, stages_bar, studies_bar, training_bar
 
@@ -99,6 +99,9 @@ def diagnose(
     from burnin.runs import diagnose_run
 
     config = read_run_config(run)
+    if config.without_chains:
+        name = config.objective.name
+        raise InputError(f"{run} was trained by {name}, without chains: there is no d or r; see its report")
     diagnosis = diagnose_run(run)
     if not diagnosis.arms:
         raise InputError(f"{run} has no logged update yet (metrics.jsonl is empty or missing)")
@@ -205,7 +208,7 @@ def reproduce(
 @app.command(epilog="Example: burnin recipes")
 def recipes(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
     """List the recipes: what each does, what it costs, what it is expected to show."""
-    listed = {name: load_config(name) for name in recipe_names()}
+    listed = {name: load_head(name) for name in [*recipe_names(), *recipe_names(MEASURED)]}
     if as_json:
         content = {
             name: {

@@ -237,12 +237,22 @@ class Expectation(_Section):
         return f"{name} ≥ {self.at_least_times:g} × {self.of_scheme}'s"
 
 
-class Config(_Section):
-    """Everything that decides a run."""
+class Part(_Section):
+    """A section of recipes that train no model, defined where they are used: unknown keys are errors too."""
+
+
+class Recipe(_Section):
+    """What every recipe says of itself: its name, its cost, what it shows and what it must show."""
 
     title: str
     cost: str = ""
     about: str = ""
+    expected: list[Expectation] = []
+
+
+class Config(Recipe):
+    """Everything that decides a run."""
+
     run: RunSettings = RunSettings()
     data: DataSettings
     model: ModelSettings
@@ -256,7 +266,6 @@ class Config(_Section):
     optimizer: OptimizerSettings = OptimizerSettings()
     guard: GuardConfig = GuardConfig()
     study: StudySettings = StudySettings()
-    expected: list[Expectation] = []
 
     @property
     def without_chains(self) -> bool:
@@ -293,10 +302,45 @@ class Config(_Section):
         return _validated(SamplerSettings, table, "sampler_at_test")
 
 
-def recipe_names() -> list[str]:
-    """The names of the recipes that come with burnin."""
-    folder = resources.files("burnin.recipes")
-    return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml"))
+MEASURED = "measured"
+"""The folder of the recipes that train no model: what they say is measured by `burnin reproduce`."""
+
+
+def recipe_names(folder: str = "") -> list[str]:
+    """The names of the recipes that come with burnin, of those that train a model or of another folder's.
+
+    Example:
+        >>> "rings" in recipe_names(), "measured/rbm-power" in recipe_names(MEASURED)
+        (True, True)
+    """
+    place = resources.files("burnin.recipes").joinpath(folder)
+    names = sorted(p.name.removesuffix(".toml") for p in place.iterdir() if p.name.endswith(".toml"))
+    return [f"{folder}/{name}" if folder else name for name in names]
+
+
+def load_recipe(kind: type[Section], recipe: str, changes: Sequence[str] = ()) -> Section:
+    """A recipe of any kind by name or path, with ``key=value`` changes.
+
+    Arguments:
+        kind: what it is read as.
+        recipe: its name, or the path of a .toml file.
+        changes: such as ``run.seed=1``.
+    """
+    table = _read(recipe)
+    for change in changes:
+        _set(table, change)
+    return _validated(kind, table, recipe)
+
+
+def load_head(recipe: str) -> Recipe:
+    """What a recipe of any kind says of itself.
+
+    Example:
+        >>> load_head("rings").title
+        '10-D rings'
+    """
+    table = _read(recipe)
+    return _validated(Recipe, {key: table[key] for key in Recipe.model_fields if key in table}, recipe)
 
 
 def load_config(recipe: str, changes: Sequence[str] = ()) -> Config:
@@ -306,10 +350,7 @@ def load_config(recipe: str, changes: Sequence[str] = ()) -> Config:
         >>> load_config("rings", ["run.seed=7"]).run.seed
         7
     """
-    table = _read(recipe)
-    for change in changes:
-        _set(table, change)
-    config = _validated(Config, table, recipe)
+    config = load_recipe(Config, recipe, changes)
     config.noise_sampler()
     config.test_sampler()
     config.further_samplers()
@@ -368,7 +409,7 @@ def _read_one(recipe: str) -> dict[str, Any]:
             raise InputError(f"there is no recipe file {recipe}")
         return _parse(_text(path), recipe)
     names = recipe_names()
-    if recipe not in names:
+    if recipe not in [*names, *recipe_names(MEASURED)]:
         raise InputError(
             f"there is no recipe {recipe!r}{nearest(recipe, names)}; `burnin recipes` lists them, "
             "and a file of your own ends in .toml"

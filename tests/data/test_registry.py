@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 
 from burnin.core import InputError
 from burnin.data import Checkerboard, Moons, Rings, density_names, make_density, make_known_density
-from tests.data.files import some_bytes, write_idx
 
 NAMES = density_names()
 KNOWN = density_names(known=True)
@@ -43,16 +40,7 @@ def test_names() -> None:
     assert make_density("checkerboard") == Checkerboard()
 
 
-@pytest.fixture
-def _small_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pictures that are read from files, few of them."""
-    monkeypatch.setenv("BURNIN_DATA", str(tmp_path))
-    for folder in ("mnist", "fashion-mnist"):
-        for part in ("train", "t10k"):
-            write_idx(tmp_path / folder / f"{part}-images-idx3-ubyte", some_bytes(5, 28, 28))
-
-
-@pytest.mark.usefixtures("_small_files")
+@pytest.mark.usefixtures("small_pictures")
 @pytest.mark.parametrize("name", NAMES)
 def test_draws(name: str) -> None:
     density = make_density(name)

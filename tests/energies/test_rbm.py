@@ -94,8 +94,10 @@ def assert_moments(x: Tensor, mean: Tensor, covariance: Tensor) -> None:
         assert float(((values.mean(0) - expected) / error).abs().max()) < 4.5
 
 
-def test_gibbs_steps_leave_the_law_alone() -> None:
-    rbm = machine()
+@pytest.mark.parametrize("dim", [DIM, HIDDEN + 2])
+def test_gibbs_steps_leave_the_law_alone(dim: int) -> None:
+    """With fewer hidden units than visible ones, the chain is one of the hidden units alone."""
+    rbm = machine(dim)
     x, mean, covariance = exact_draws(rbm, 20_000)
     assert_moments(x, mean, covariance)
     after = rbm.gibbs(x, 10, stream(5))
@@ -104,6 +106,30 @@ def test_gibbs_steps_leave_the_law_alone() -> None:
     # Ten steps with another machine's conditionals are noticed.
     with pytest.raises(AssertionError):
         assert_moments(rbm.perturbed(0.3, stream(6)).gibbs(x, 10, stream(5)), mean, covariance)
+
+
+def test_many_steps_at_once_are_single_steps() -> None:
+    """Far from equilibrium: three steps without an x in between end as three that draw each x."""
+    dim, n = HIDDEN + 2, 20_000
+    rbm = machine(dim)
+    start = torch.full((n, dim), 1.5, dtype=torch.float64)
+    single, generator = start, stream(1)
+    for _ in range(3):
+        single = rbm.gibbs(single, 1, generator)
+    together = rbm.gibbs(start, 3, stream(2))
+    for ours, theirs in ((together, single), (together.square(), single.square())):
+        error = ((ours.var(0) + theirs.var(0)) / n).sqrt()
+        assert float(((ours.mean(0) - theirs.mean(0)) / error).abs().max()) < 4.5
+    two = rbm.gibbs(start, 2, stream(2))
+    error = ((two.var(0) + single.var(0)) / n).sqrt()
+    assert float(((two.mean(0) - single.mean(0)) / error).abs().max()) > 4.5, "the chain has arrived"
+
+
+def test_machines_with_equal_columns_are_drawn_from() -> None:
+    weights = torch.ones(5, 3, dtype=torch.float64)
+    rbm = GaussianBernoulliRBM(weights, torch.zeros(5).double(), torch.zeros(3).double(), burn_in=20)
+    x = rbm.sample(4000, stream())
+    assert float((x.mean(0) / (x.std(0) / math.sqrt(4000))).abs().max()) < 4.5  # h and -h are as likely
 
 
 def test_draws_from_noise_have_the_moments() -> None:

@@ -11,7 +11,8 @@ import pytest
 from burnin.core import InputError
 from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
-from burnin.studies.rows import Study, run_study
+from burnin.studies.experiment import run_study
+from burnin.studies.rows import Study
 
 SMALL = [
     "run.updates=2",

@@ -162,3 +162,12 @@ def test_suspicious_while_a_number_is_too_far_off_but_not_for_long_enough() -> N
     assert guard.suspicious
     assert guard.look({"d": 0.1}) is None
     assert not guard.suspicious
+
+
+def test_a_number_that_may_move_is_held_to_be_finite_only() -> None:
+    guard = seasoned(patience=1)
+    for _ in range(100):
+        assert guard.look({"loss": 1e-6, "d/noise": 0.1, "r/noise": 5.0}, only_finite=("loss",)) is None
+    assert guard.look({"loss": 1.0, "d/noise": 0.1, "r/noise": 5.0}, only_finite=("loss",)) is None
+    assert guard.look({"loss": math.inf, "d/noise": 0.1, "r/noise": 5.0}, only_finite=("loss",)) is not None
+    assert guard.look({"loss": 1.0, "d/noise": 1e6, "r/noise": 5.0}, only_finite=("loss",)) is not None

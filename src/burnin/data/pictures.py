@@ -150,7 +150,8 @@ def load_pictures(name: str, folder: Path | None = None) -> Pictures:
 def data_folder() -> Path:
     """Where data sets are looked for."""
     given = os.environ.get(FOLDER_VARIABLE)
-    return Path(given) if given else Path.home() / ".cache" / "burnin" / "data"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(given) if given else cache / "burnin" / "data"
 
 
 def _find(name: str, place: Path, file: str, origin: str) -> Path:

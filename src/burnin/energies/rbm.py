@@ -162,14 +162,21 @@ class GaussianBernoulliRBM(nn.Module):
     def gibbs(self, x: Tensor, num_steps: int, generator: torch.Generator) -> Tensor:
         """`num_steps` times h given x, then x given h, for every row.
 
-        P(hⱼ = 1 | x) = sigmoid(2 yⱼ), and x given h is N(b + κ B h, I).
+        P(hⱼ = 1 | x) = sigmoid(2 yⱼ), and x given h is N(b + κ B h, I). Where there are fewer hidden units
+        than visible ones, x is drawn in the last step only: in between y given h is drawn itself,
+
+            y = κ Bᵀb + c + κ² BᵀB h + κ (BᵀB)^½ z,   z ~ N(0, I),
+
+        which is the law of κ Bᵀx + c for that x. One product, and fewer draws, for the same chain of h.
         """
+        if num_steps < 1:
+            return x
+        hidden = self.weights.shape[-1]
+        if hidden < self.dim:
+            state = self._hidden_after(x, num_steps, generator)
+            return self._visible(state, generator)
         for _ in range(num_steps):
-            field = self._field(x)
-            uniform = torch.rand(field.shape, generator=generator, dtype=x.dtype, device=x.device)
-            state = 2.0 * (uniform < torch.sigmoid(2 * field)).to(x.dtype) - 1.0
-            noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)
-            x = self.visible_bias.unsqueeze(-2) + self.coupling * state @ self.weights.mT + noise
+            x = self._visible(_signs(self._field(x), generator), generator)
         return x
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
@@ -183,6 +190,31 @@ class GaussianBernoulliRBM(nn.Module):
     def _field(self, x: Tensor) -> Tensor:
         return self.coupling * x @ self.weights + self.hidden_bias.unsqueeze(-2)
 
+    def _visible(self, state: Tensor, generator: torch.Generator) -> Tensor:
+        """A draw of x given h."""
+        centre = self.visible_bias.unsqueeze(-2) + self.coupling * state @ self.weights.mT
+        return centre + torch.randn(
+            centre.shape, generator=generator, dtype=centre.dtype, device=centre.device
+        )
+
+    def _hidden_after(self, x: Tensor, num_steps: int, generator: torch.Generator) -> Tensor:
+        """h in the last of `num_steps` steps from x, without any x in between."""
+        gram = self.weights.mT @ self.weights
+        # From eigenvalues, as columns of ±1 may coincide: then there is no Cholesky factor.
+        values, vectors = torch.linalg.eigh(gram.double())
+        root = (vectors * values.clamp_min(0).sqrt().unsqueeze(-2)) @ vectors.mT
+        mixing = torch.cat([self.coupling**2 * gram, self.coupling * root.to(gram.dtype)], dim=-2)
+        centre = self._field(self.visible_bias.unsqueeze(-2))
+        state = _signs(self._field(x), generator)
+        both = torch.cat([state, torch.empty_like(state)], dim=-1)
+        hidden = state.shape[-1]
+        for _ in range(num_steps - 1):
+            both[..., hidden:] = torch.randn(
+                state.shape, generator=generator, dtype=state.dtype, device=state.device
+            )
+            both[..., :hidden] = _signs(both @ mixing + centre, generator)
+        return both[..., :hidden]
+
     def _with(self, weights: Tensor, visible: Tensor, hidden: Tensor) -> GaussianBernoulliRBM:
         return GaussianBernoulliRBM(
             weights,
@@ -193,3 +225,9 @@ class GaussianBernoulliRBM(nn.Module):
             learned=isinstance(self.weights, nn.Parameter),
             burn_in=self.burn_in,
         )
+
+
+def _signs(field: Tensor, generator: torch.Generator) -> Tensor:
+    """A draw of h given y: +1 with probability sigmoid(2y), else -1."""
+    uniform = torch.rand(field.shape, generator=generator, dtype=field.dtype, device=field.device)
+    return 2.0 * (uniform < torch.sigmoid(2 * field)).to(field.dtype) - 1.0

@@ -24,10 +24,9 @@ SETTLING = 30
 TRUSTED = 20.0
 """Effective draws, of either way, below which its bound is not to be trusted."""
 FAR = 1.96
-MOST_PILOT_LAWS = 200
 FELL = (
     "the energy falls so steeply that the way from the base does not reach it: it is no density where the "
-    "base has mass, or the base was fitted to other data"
+    "base has mass, or the base was fitted to other data, or it takes more laws (most_laws) to get there"
 )
 
 Report = Callable[[str, int, int], None]
@@ -112,11 +111,12 @@ def likelihood(
     *,
     particles: int,
     generator: torch.Generator,
+    most_laws: int = 300,
     report: Report | None = None,
 ) -> Likelihood | None:
     """The likelihood of data with log Z by `log_normaliser`, from a Gaussian fitted to the data.
 
-    None where the way from there does not lead to the model's law.
+    None where the way from there does not lead to the model's law within `most_laws`.
     """
     try:
         z = log_normaliser(
@@ -125,6 +125,7 @@ def likelihood(
             MixtureBase.fit(data),
             generator=generator,
             particles=particles,
+            most_laws=most_laws,
             report=report,
         )
     except NotReachedError:
@@ -175,7 +176,8 @@ def log_normaliser(
     if particles < 2:
         raise InputError(f"particles is {particles}; it must be at least 2")
     walk = _Walk(Bridge(energy, temperature, base, 0.0), generator, report or (lambda *_: None))
-    shares, steps = walk.pilot(particles)
+    # As many laws as their square allows: with more, what most_laws leaves would scatter too much.
+    shares, steps = walk.pilot(particles, math.ceil(2 * math.sqrt(most_laws * variance)))
     length = len(shares) - 1
     finer = min(max(1, math.ceil(length / variance)), max(1, most_laws // length))
     shares, steps = _divided(shares, finer), [step for step in steps for _ in range(finer)]
@@ -207,13 +209,13 @@ class _Walk:
     generator: torch.Generator
     report: Report
 
-    def pilot(self, particles: int) -> tuple[list[float], list[float]]:
-        """The laws from 0 to 1, and a leapfrog step for each way from one to the next."""
+    def pilot(self, particles: int, most: int) -> tuple[list[float], list[float]]:
+        """At most so many laws from 0 to 1, and a leapfrog step for each way from one to the next."""
         x, share, step = self.bridge.base.sample(particles, self.generator), 0.0, 0.5
         shares: list[float] = [0.0]
         steps: list[float] = []
         while share < 1:
-            if len(steps) == MOST_PILOT_LAWS:
+            if len(steps) == most:
                 raise NotReachedError(FELL)
             ratio = self.bridge.log_ratio(x)
             share = _next_share(ratio, share)

@@ -1,27 +1,41 @@
 """Reproductions of the papers' experiments: rows that resume, a table, a figure, a check."""
 
+from typing import Any
+
 from burnin.studies.convergent import CONVERGENT_TOY
+from burnin.studies.critic_cost import CRITIC_COST
+from burnin.studies.experiment import Experiment, run_study
 from burnin.studies.ica import ICA
+from burnin.studies.measured import MeasuredStudy
 from burnin.studies.oscillation import OSCILLATION
+from burnin.studies.pictures import CONVERGENT_MNIST
+from burnin.studies.rbm_power import RBM_POWER
+from burnin.studies.rbm_rank import RBM_RANK
+from burnin.studies.rbm_savings import RBM_SAVINGS
 from burnin.studies.rings import RINGS, RINGS_BETA, RINGS_CHANGES
 from burnin.studies.robust import ROBUST_TOY
-from burnin.studies.rows import Study, run_study
+from burnin.studies.rows import Study
 from burnin.studies.samplers import TWO_SAMPLERS
 from burnin.studies.stein_toy import STEIN_TOY
 from burnin.studies.verdicts import VERDICTS
 
-_ALL = (
+_ALL: tuple[Experiment[Any], ...] = (
     RINGS,
     RINGS_CHANGES,
     RINGS_BETA,
     ROBUST_TOY,
     TWO_SAMPLERS,
     CONVERGENT_TOY,
+    CONVERGENT_MNIST,
     OSCILLATION,
     VERDICTS,
     STEIN_TOY,
     ICA,
+    RBM_POWER,
+    RBM_SAVINGS,
+    RBM_RANK,
+    CRITIC_COST,
 )
-STUDIES: dict[str, Study] = {study.name: study for study in _ALL}
+STUDIES: dict[str, Experiment[Any]] = {study.name: study for study in _ALL}
 
-__all__ = ["STUDIES", "Study", "run_study"]
+__all__ = ["STUDIES", "Experiment", "MeasuredStudy", "Study", "run_study"]

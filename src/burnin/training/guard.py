@@ -69,15 +69,21 @@ class Guard:
         self._middle: dict[str, tuple[float, float]] = {}
         self._seen = 0
 
-    def look(self, values: dict[str, float]) -> str | None:
-        """Takes one update's numbers; returns why training has diverged, or None."""
+    def look(self, values: dict[str, float], only_finite: tuple[str, ...] = ()) -> str | None:
+        """Takes one update's numbers; returns why training has diverged, or None.
+
+        Arguments:
+            values: the numbers by name.
+            only_finite: those that may move as they like.
+        """
         for name, value in values.items():
             if not math.isfinite(value):
                 return f"{name} is {value}"
         self._seen += 1
         reason = None
         for name, value in values.items():
-            reason = self._hold_against_history(name, value) or reason
+            if name not in only_finite:
+                reason = self._hold_against_history(name, value) or reason
         return reason
 
     def _hold_against_history(self, name: str, value: float) -> str | None:

@@ -328,9 +328,11 @@ class Trainer:
         if not self._finite:
             return "a weight is not finite"
         watched = {k: v for k, v in numbers.items() if k.startswith(("d/", "r/")) or k == "loss"}
-        if self.guard is not None:
-            return self.guard.look(watched)
-        return Guard(GuardSettings()).look(watched)
+        # A β-weighted loss is that of a classifier: next to 0 while negatives are out of the game, and many
+        # times as much when one comes near the data, which is no divergence. d and r are watched either way.
+        weighted = any(name.startswith("grad_scale/") for name in numbers)
+        guard = self.guard or Guard(GuardSettings())
+        return guard.look(watched, only_finite=("loss",) if weighted else ())
 
     def _roll_back(self, trouble: str) -> str:
         at = self.step
