@@ -14,7 +14,7 @@ PAPER, ALL = "paper", "all"
 SAVINGS: dict[str, list[str]] = {
     "exact-trace": ['critic.trace="exact"'],
     "together": ["trials.together=10"],
-    "standard-units": ["critic.standardise=true"],
+    "standard-units": ["critic.standardise=true", "critic.learning_rate=5e-4"],
     "mini-batches": ["critic.batch_size=200"],
     "patience": ["critic.patience=3", "critic.validate_every=25"],
 }
@@ -23,7 +23,7 @@ MEANING: dict[str, str] = {
     PAPER: "the paper's settings, one by one",
     "exact-trace": "exact trace instead of Hutchinson's",
     "together": "ten critics as one network",
-    "standard-units": "columns in units of their spread",
+    "standard-units": "columns in units of their spread, half the learning rate",
     "mini-batches": "200 of the 800 points an update",
     "patience": "stop after 3 looks, 25 updates apart, without a better critic",
     ALL: "all of them",
