@@ -290,7 +290,7 @@ def test_commands_need_a_run(burnin: Burnin) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("-o", "new.txt"), ("new.txt", ".npy or .csv")),
+        (("-o", "new.txt"), ("new.txt", ".npy, .csv or .parquet")),
         (("-o", "rows.csv"), ("rows.csv exists", "--force")),
         (("-o", "no/folder/new.csv"), ("no/folder",)),
         (("-n", "0"), ("-n is 0",)),
@@ -599,10 +599,11 @@ def test_reproduce_exits_with_1_when_an_expectation_is_missed(burnin: Burnin) ->
     """With a row that is there already, so that nothing is trained."""
     from burnin.config import load_config
     from burnin.studies import experiment
+    from burnin.studies.rings import SCHEMES
 
     expected = 'expected=[{scheme="hybrid", metric="density_kl", at_most=0.1}]'
     claim = 'expected=[{scheme="hybrid", metric="density_kl", at_most=0.1, claim=true}]'
-    config = load_config("rings-quick", [*TINY, 'scheme.name="hybrid"'])
+    config = load_config("rings-quick", [*TINY, *SCHEMES["hybrid"]])
     study = Path("study")
     study.mkdir()
     row = {"metrics": {"density_kl": 0.5}, "config": experiment._essence(config)}

@@ -296,8 +296,8 @@ def test_impute_fills_and_says_so(burnin: Burnin) -> None:
 
 
 def test_ctrl_c_keeps_the_best_and_resume_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "people.csv").write_text(people(), encoding="utf-8")
-    fit = ["fit", "people.csv", "--target-col", "id", "--out", "run", "--max-updates", "100000"]
+    (tmp_path / "rows.csv").write_text("a,b\n" + ROWS, encoding="utf-8")
+    fit = ["fit", "rows.csv", "--out", "run", "--max-updates", "100000"]
     started = subprocess.Popen(
         [sys.executable, "-m", "burnin.cli", *fit],
         cwd=tmp_path,
@@ -316,7 +316,7 @@ def test_ctrl_c_keeps_the_best_and_resume_goes_on(tmp_path: Path) -> None:
     _, err = started.communicate(timeout=120)
     assert started.returncode == 130, err
     assert "Traceback" not in err
-    assert program(tmp_path, "score", "run", "people.csv", "-o", "scores.csv").code == 0
+    assert program(tmp_path, "score", "run", "rows.csv", "-o", "scores.csv").code == 0
     again = program(tmp_path, "fit", "--resume", "--out", "run", "--minutes", "0.03", "--json")
     assert again.code == 0, again.err
     assert json.loads(again.out)["trained_for"] >= 1

@@ -19,6 +19,7 @@ from burnin.data.encoding import FEWEST
 from burnin.fitted import FittedTable, MeanDensity, require_contamination
 from burnin.fitting import Effort, Listener, fit_rows, go_on
 from burnin.rng import Streams
+from burnin.samplers import Engine
 from burnin.training import RunFolder, Trainer
 
 Bounds = Mapping[Any, tuple[float | None, float | None]]
@@ -128,6 +129,7 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
         *,
         find_bounds: bool = False,
         listener: Listener | None = None,
+        engine: Engine | None = None,
     ) -> Self:
         """`fit` with everything kept in a run's folder, and somebody told what goes on.
 
@@ -136,6 +138,7 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
             path: a folder that is empty or not there; it is made once nothing is wrong with the rows.
             find_bounds: whether 0 bounds columns that press against it.
             listener: who is told.
+            engine: how chains are computed.
         """
         told = listener or self._listener()
         wishes, effort = self._wishes(), self._effort()
@@ -156,8 +159,9 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
             contamination=self.contamination,
             folder=folder,
             listener=told,
+            engine=engine,
         )
-        return self._keep(fitted, trainer, rows, outcome)
+        return self._keep(fitted, trainer, outcome)
 
     def partial_fit(self, X: ArrayLike | Frame, y: object = None) -> Self:  # noqa: N803
         """Goes on with the training, on these rows, for at most `max_updates` further updates.
@@ -186,7 +190,7 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
             contamination=self.contamination,
             listener=self._listener(),
         )
-        return self._keep(fitted, trainer, rows, outcome)
+        return self._keep(fitted, trainer, outcome)
 
     def score_samples(self, X: ArrayLike | Frame) -> NDArray[np.float64]:  # noqa: N803
         """The normalised log-density of each row, in nats and in the rows' own units."""
@@ -249,13 +253,12 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
             for key, pair in (self.bounds or {}).items()
         }
 
-    def _keep(self, fitted: FittedTable, trainer: Trainer, rows: EncodedRows, outcome: Outcome) -> Self:
+    def _keep(self, fitted: FittedTable, trainer: Trainer, outcome: Outcome) -> Self:
         self.fitted_ = fitted
         self.choice_ = Choice(**fitted.about["choice"])
         self.normaliser_ = fitted.normaliser
-        self.held_out_ = fitted.mean_density(fitted.log_density((rows.held_out or rows).codes))
-        every = fitted.log_density(rows.all_codes())
-        self.offset_ = float(np.percentile(every, 100 * self.contamination))
+        self.held_out_ = MeanDensity.of(fitted.about["held_out"])
+        self.offset_ = fitted.threshold()
         self.n_updates_ = trainer.step
         # What `partial_fit` goes on from.
         self._snapshot, self._config = trainer.snapshot().clone(), fitted.config

@@ -81,6 +81,11 @@ class MeanDensity:
             f"{bits:.4g} bits per dimension{bits_between}"
         )
 
+    @classmethod
+    def of(cls, numbers: dict[str, Any]) -> MeanDensity:
+        """The inverse of `as_dict`."""
+        return cls(**{name: value for name, value in numbers.items() if not name.startswith("bits")})
+
     def as_dict(self) -> dict[str, Any]:
         """Everything by name."""
         bits, fewest, most = self.bits

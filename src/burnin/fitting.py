@@ -38,6 +38,8 @@ CHOICE_FILE = "choice.json"
 TRAINING_SHARE = 0.8
 """Of the time that is given; the rest is for the normaliser."""
 TRACKED, MASS_DRAWS = 256, 2000
+REFERENCE_ROWS = 10_000
+"""Rows whose log-densities are found at the end, at most."""
 BASE_DRAWS = 5000
 
 
@@ -272,13 +274,17 @@ def _finish(
         raise DivergedError(f"what was trained is no density around the data: {error}") from error
     mass = _mass(model, rows, streams)
     about = {"choice": choice.as_dict(), "updates": trainer.step, "trained_for": trained_for}
-    every = unbounded(model, rows.encoding, normaliser, rows.all_codes()) - np.log(mass.share)
+    codes = rows.all_codes()
+    if len(codes) > REFERENCE_ROWS:
+        codes = codes[np.random.default_rng(config.run.seed).permutation(len(codes))[:REFERENCE_ROWS]]
+    every = unbounded(model, rows.encoding, normaliser, codes) - np.log(mass.share)
     fitted = FittedTable(
         model, rows.encoding, normaliser, mass, quantiles(every), contamination, about, config
     )
     held = rows.held_out or rows
-    about["held_out"] = fitted.mean_density(fitted.log_density(held.codes)).as_dict()
-    about["training"] = fitted.mean_density(fitted.log_density(rows.codes)).as_dict()
+    for name, part in (("held_out", held), ("training", rows)):
+        density = fitted.log_density(part.codes[:REFERENCE_ROWS])
+        about[name] = fitted.mean_density(density).as_dict()
     return fitted
 
 

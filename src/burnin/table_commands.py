@@ -66,6 +66,8 @@ def fit_table(
 
     from burnin.estimator import EnergyDensity
     from burnin.fitting import Effort, Listener, resume_rows
+    from burnin.runs import available_cores
+    from burnin.samplers import Engine
     from burnin.training import RunFolder
 
     console = make_console()
@@ -74,6 +76,7 @@ def fit_table(
     def say(text: str) -> None:
         console.print(text, markup=False)
 
+    engine = Engine(threads=available_cores(), say=say)
     density = EnergyDensity(
         minutes=minutes,
         max_updates=max_updates,
@@ -87,7 +90,8 @@ def fit_table(
             if out is None:
                 raise InputError("--resume needs --out, the folder of the fit to go on with")
             folder = out
-            fitted, outcome = resume_rows(RunFolder(folder, resume=True), Effort(minutes), listener=listener)
+            held = RunFolder(folder, resume=True)
+            fitted, outcome = resume_rows(held, Effort(minutes), listener=listener, engine=engine)
         else:
             if data is None:
                 raise InputError("give a table to fit: .csv, .parquet, .npy or .npz")
@@ -95,7 +99,7 @@ def fit_table(
             RunFolder.require_usable(folder)
             frame = _read(data, target_col or [], seed if impute else None)
             try:
-                density.fit_in(frame, folder, find_bounds=True, listener=listener)
+                density.fit_in(frame, folder, find_bounds=True, listener=listener, engine=engine)
             except InputError as error:
                 raise InputError(f"{data}: {error}") from None
             fitted, outcome = density.fitted_, density.outcome_
@@ -196,9 +200,9 @@ def _require_free(output: Path, force: bool) -> None:
 def _sentences(fitted: FittedTable) -> list[str]:
     from burnin.fitted import MeanDensity
 
-    held = {k: v for k, v in fitted.about["held_out"].items() if not k.startswith("bits")}
+    held = MeanDensity.of(fitted.about["held_out"])
     doubt = "" if fitted.normaliser.trusted else "; too few effective draws to be sure"
-    lines = [f"held-out rows: {MeanDensity(**held).describe()}, log Z by {fitted.normaliser.by}{doubt}"]
+    lines = [f"held-out rows: {held.describe()}, log Z by {fitted.normaliser.by}{doubt}"]
     if fitted.mass.share < 1:
         lines.append(f"within the bounds: {100 * fitted.mass.share:.1f}% of the model's mass")
     return lines

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from burnin.core import KnownDensity
-from burnin.data import GaussianMixture, Rings, eight_gaussians, make_density
+from burnin.data import GaussianMixture, NoisyDensity, Rings, Table, eight_gaussians, make_density
 from burnin.energies import FromLogProb
 from burnin.evaluation.assess import Assessment, Effort, Units, assess, plane_of
 from burnin.evaluation.model import Chain, Model
@@ -223,3 +223,14 @@ def test_the_plane_of_each_kind_of_data() -> None:
     assert math.isclose(toy.half_width, 2.3, rel_tol=1e-6)
     table = make_density("moons")
     assert plane_of(table, x, 11) is not None
+
+
+def test_no_more_is_drawn_than_a_table_has_rows() -> None:
+    stream = torch.Generator().manual_seed(0)
+    many, some, few = (Table(torch.randn(n, 2, generator=stream), ("a", "b")) for n in (30_000, 300, 20))
+    effort = Effort(2000, 5, 500, 20, 400, 20, 21)
+    assert effort.for_data(many) == effort
+    small = effort.for_data(some)
+    assert (small.samples, small.long_chains, small.data_chains, small.fresh) == (300, 300, 300, 300)
+    assert effort.for_data(NoisyDensity(few, 0.1)).samples == 100
+    assert effort.for_data(make_density("moons")) == effort

@@ -18,6 +18,8 @@ MOST_DECIMALS = 6
 LARGEST = 1e100
 MOST_STEPS = 10_000
 """A column with decimals that ranges over more steps than this is as good as continuous."""
+COARSE = 0.02
+"""Steps, in standard deviations, above which a value is spread over its cell: below, nothing would change."""
 NEAR = 0.05
 """Values this near to 0, as a share of the range, press against it."""
 Bounds = Mapping[str, tuple[float | None, float | None]]
@@ -30,10 +32,14 @@ class _Column(BaseModel):
 
 
 class Numeric(_Column):
-    """Numbers; `decimals` where all are whole multiples of 10^-decimals (0: integers), bounds included."""
+    """Numbers; `decimals` where all are whole multiples of 10^-decimals (0: integers), bounds included.
+
+    Where steps are `coarse`, values are spread over their cells; finer ones are only rounded on output.
+    """
 
     kind: Literal["numeric"] = "numeric"
     decimals: int | None = None
+    coarse: bool = False
     low: float | None = None
     high: float | None = None
     typical: float
@@ -42,6 +48,11 @@ class Numeric(_Column):
     def step(self) -> float:
         """The distance of neighbouring values, 0 for a continuous column."""
         return 0.0 if self.decimals is None else 10.0**-self.decimals
+
+    @property
+    def cell(self) -> float:
+        """The width over which a value is spread."""
+        return self.step if self.coarse else 0.0
 
     def describe(self) -> str:
         """The column in words."""
@@ -143,7 +154,9 @@ def _numeric(
         )
     if max(abs(lowest), abs(highest)) > LARGEST or highest - lowest < 1 / LARGEST:
         raise InputError(f"column {name} ranges from {lowest:g} to {highest:g}; rescale it")
-    return Numeric(name=name, decimals=decimals, low=low, high=high, typical=float(np.median(values)))
+    coarse = decimals is not None and 10.0**-decimals > COARSE * float(values.std())
+    typical = float(np.median(values))
+    return Numeric(name=name, decimals=decimals, coarse=coarse, low=low, high=high, typical=typical)
 
 
 def _category(name: str, values: NDArray[Any]) -> Category:

@@ -155,8 +155,8 @@ class Encoding(BaseModel):
             code = given[:, index]
             if isinstance(column, Numeric):
                 part = code[:, None]
-                if uniform is not None and column.step > 0:
-                    part = part + column.step * (uniform[:, used : used + 1] - 0.5)
+                if uniform is not None and column.cell > 0:
+                    part = part + column.cell * (uniform[:, used : used + 1] - 0.5)
                     used += 1
             else:
                 corners = corners_of(len(column.levels))
@@ -244,7 +244,7 @@ class Encoding(BaseModel):
         return [
             (1, False) if isinstance(column, Numeric) else (len(column.levels) - 1, True)
             for column in self.modelled
-            if isinstance(column, Category) or column.step > 0
+            if isinstance(column, Category) or column.cell > 0
         ]
 
     def _noise_variance(self) -> list[float]:
@@ -252,7 +252,7 @@ class Encoding(BaseModel):
             variance
             for column in self.modelled
             for variance in (
-                [column.step**2 / 12] if isinstance(column, Numeric) else [1.0] * (len(column.levels) - 1)
+                [column.cell**2 / 12] if isinstance(column, Numeric) else [1.0] * (len(column.levels) - 1)
             )
         ]
 

@@ -20,8 +20,9 @@ def corners_of(levels: int) -> Tensor:
     """The corners of a regular simplex around 0, (levels, levels - 1), `APART` from each other.
 
     Example:
-        >>> corners_of(2).tolist()
-        [[2.5], [-2.5]]
+        >>> corners_of(2)
+        tensor([[ 2.5000],
+                [-2.5000]], dtype=torch.float64)
     """
     helmert = torch.zeros(levels, levels - 1, dtype=torch.float64)
     for k in range(1, levels):

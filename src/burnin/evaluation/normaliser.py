@@ -17,6 +17,8 @@ BEYOND = 1.5
 """How much further than the data the grid reaches, as a factor."""
 SPACING = 0.03
 """Of the grid, in standard deviations of the data."""
+MOST_LAWS = 4000
+"""On the way from the Gaussian to the model: a fit is done once, and is nothing without its normaliser."""
 MOST_POINTS = 1201
 """Along each axis of a plane; where that is not fine enough, the data has a tail that no grid suits."""
 
@@ -63,7 +65,15 @@ def normalise(
     if value is not None:
         return Normaliser(value, value, value, "a grid")
     base = MixtureBase.fit(data)
-    z = log_normaliser(energy, temperature, base, generator=generator, particles=particles, report=report)
+    z = log_normaliser(
+        energy,
+        temperature,
+        base,
+        generator=generator,
+        particles=particles,
+        most_laws=MOST_LAWS,
+        report=report,
+    )
     low, high = z.interval
     return Normaliser(z.middle, low, high, "annealed importance sampling", z.trusted)
 
