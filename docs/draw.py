@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from burnin.bench import write_page
 from burnin.bench.contestants import WEIGHTED
-from burnin.studies import robust, samplers
+from burnin.studies import critic_cost, rbm_power, rbm_rank, rbm_savings, robust, samplers
 from burnin.studies.rings import METRICS, beta_summary
-from burnin.studies.table import markdown_table
+from burnin.studies.table import Rows, markdown_table
 
 ROOT = Path(__file__).parent.parent
 PAGES = (
@@ -20,6 +21,7 @@ PAGES = (
     ROOT / "docs" / "robust.md",
     ROOT / "docs" / "diagnostics.md",
     ROOT / "docs" / "convergent.md",
+    ROOT / "docs" / "stein.md",
 )
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
@@ -64,6 +66,12 @@ def pieces() -> dict[str, str]:
         "oscillation-origin": _origin(swings, "digits-adam"),
         "rings-beta": beta_summary(_metrics(weighted)),
         "rings-beta-origin": _origin(weighted, "beta-0"),
+        "rbm-power-quick": _measured("rbm-power-quick", rbm_power.summary),
+        "rbm-power": _measured("rbm-power", rbm_power.summary),
+        "rbm-savings": _measured("rbm-savings", rbm_savings.summary),
+        "rbm-rank-quick": _measured("rbm-rank-quick", rbm_rank.summary),
+        "rbm-rank": _measured("rbm-rank", rbm_rank.summary),
+        "critic-cost": _measured("critic-cost", critic_cost.summary),
     }
 
 
@@ -75,6 +83,18 @@ def redrawn(text: str) -> str:
             before, rest = text.split(start, 1)
             text = before + start + piece + rest[rest.index(end) :]
     return text
+
+
+def _measured(study: str, summary: Callable[[Rows], str]) -> str:
+    """The table of a study that trains no model, what was expected of it, and what made it."""
+    if not (ROOT / "results" / study / "table.json").exists():
+        return f"*Not yet run at full size: `burnin reproduce {study}`.*\n"
+    table = _read(study)
+    missed = [check["text"] for check in table["checks"] if not check["holds"]]
+    held = len(table["checks"]) - len(missed)
+    told = f"{held} of {len(table['checks'])} checks hold" + "".join(f"; not: {text}" for text in missed)
+    origin = _origin(table, next(iter(table["rows"])))
+    return f"{summary(_metrics(table)).strip()}\n\n{told}. {origin}"
 
 
 def _beta_cost() -> str:

@@ -350,6 +350,8 @@ def load_config(recipe: str, changes: Sequence[str] = ()) -> Config:
         >>> load_config("rings", ["run.seed=7"]).run.seed
         7
     """
+    if recipe in recipe_names(MEASURED):
+        raise InputError(f"{recipe} trains no model; `burnin reproduce` measures what it says")
     config = load_recipe(Config, recipe, changes)
     config.noise_sampler()
     config.test_sampler()
