@@ -47,10 +47,11 @@ long_steps = 20
 data_chains = 40
 data_steps = 20
 grid_points = 21
+likelihood_particles = 8
 """
 STUDY = (
     "study={samples=60, distance_sets=5, long_chains=40, long_steps=20, data_chains=40, data_steps=20, "
-    "grid_points=21, cooling_steps=10}"
+    "grid_points=21, cooling_steps=10, likelihood_particles=8}"
 )
 ROWS = "length,width\n" + "".join(f"{0.1 * i % 1.7:.3f},{10 + 0.3 * i % 5:.3f}\n" for i in range(60))
 

@@ -13,6 +13,7 @@ from burnin.assemble_direct import build_direct_objective, build_optimizer
 from burnin.config import (
     FROM_NOISE,
     Config,
+    DataSettings,
     ModelSettings,
     SamplerSettings,
     SchemeSettings,
@@ -83,11 +84,19 @@ def build_data(config: Config) -> Density:
         data = load_table(Path(settings.file))
     else:
         data = make_density(settings.name or "")
+    return _noised(config, _pictured(settings, data))
+
+
+def _pictured(settings: DataSettings, data: Density) -> Density:
+    """Pictures at the size and in the space that the settings say; other data as it is."""
+    if settings.side is None and not settings.logit:
+        return data
+    if not isinstance(data, Pictures):
+        key = "data.logit" if settings.side is None else "data.side"
+        raise InputError(f"{key} is for pictures; this data has none: leave it out")
     if settings.side is not None:
-        if not isinstance(data, Pictures):
-            raise InputError("data.side is the size of pictures; this data has none: leave it out")
         data = data.resized(settings.side)
-    return _noised(config, data)
+    return data.in_logits() if settings.logit else data
 
 
 def _noised(config: Config, data: Density) -> Density:

@@ -56,7 +56,7 @@ class DataSettings(_Section):
     """A named density, a file of numbers (.npy, .npz, .csv), or the coded rows of a table (`burnin fit`).
 
     Noise is added anew at every use. `rows` is a file in the run's own folder.
-    Pictures are made smaller when `side` says so.
+    Pictures are made smaller when `side` says so, and dequantised and put in logits when `logit` does.
     The name "ica" is linear ICA: `dim` sources of the law `source`, and a matrix drawn from the run's seed,
     of which either the unmixing or the mixing one is `gaussian`.
     """
@@ -65,6 +65,7 @@ class DataSettings(_Section):
     file: str | None = None
     rows: str | None = None
     side: Count | None = None
+    logit: bool = False
     noise: NotNegative = 0.0
     dim: Annotated[int, Field(ge=2)] | None = None
     source: Literal["laplace", "logistic"] = "logistic"

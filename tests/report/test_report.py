@@ -30,7 +30,7 @@ from burnin.samplers import Langevin
 from burnin.starts import FromNoise
 
 EVIL = '<script>alert("x")</script>'
-EFFORT = Effort(60, 5, 40, 20, 40, 20, 21, 20)
+EFFORT = Effort(60, 5, 40, 20, 40, 20, 21, 20, 8)
 METRICS = [
     {"step": i, "loss": 0.1, "d/noise": 0.1 * (-1) ** i, "r/noise": 1.0 + i, "seconds": 0.1}
     for i in range(1, 60)

@@ -46,6 +46,7 @@ data_chains = 20
 data_steps = 20
 grid_points = 31
 cooling_steps = 20
+likelihood_particles = 8
 """
 
 
