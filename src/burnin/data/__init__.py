@@ -14,6 +14,7 @@ from burnin.core import Density, InputError, KnownDensity
 from burnin.data.corruption import NoisyDensity, clean, held_out
 from burnin.data.curves import Moons, Pinwheel, SwissRoll, circles
 from burnin.data.digits import digits8
+from burnin.data.elliptical import Gaussian, StudentT
 from burnin.data.encoding import Encoding
 from burnin.data.frames import Frame, load_frame
 from burnin.data.ica import LinearICA
@@ -37,6 +38,7 @@ __all__ = [
     "Encoding",
     "Frame",
     "Funnel",
+    "Gaussian",
     "GaussianMixture",
     "LinearICA",
     "Moons",
@@ -44,6 +46,7 @@ __all__ = [
     "Pictures",
     "Pinwheel",
     "Rings",
+    "StudentT",
     "SwissRoll",
     "Table",
     "circles",
