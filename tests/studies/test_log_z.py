@@ -10,7 +10,7 @@ import torch
 
 from burnin.rng import Streams
 from burnin.studies import STUDIES, run_study
-from burnin.studies.log_z import DENSITIES, LOG_Z, LogZRecipe, pool, summary
+from burnin.studies.log_z import DENSITIES, LOG_Z, LogZRecipe, pool, summary, variants
 
 
 def row(inside: list[bool], width: float, dim: int = 10, **more: Any) -> dict[str, Any]:
@@ -64,3 +64,11 @@ def test_the_small_variant_is_as_expected(tmp_path: Path) -> None:
     assert [check.text for check in checks if not check.holds] == []
     assert len(checks) == 4
     assert set(table["rows"]) == set(LOG_Z.quick_rows)
+
+
+def test_variants_are_told_in_a_line_each() -> None:
+    text = variants(
+        {"as it is": {"funnel-10": row([True, False], 0.4)}, "other": {"ica-10": row([False], 0.2)}}
+    )
+    assert "| as it is | 1 of 1 | 50% | 0.40 nats | 1, 50% | 3.0 |" in text
+    assert "| other | 0 of 1 | 0% | 0.20 nats | 0, 0% | 6.0 |" in text

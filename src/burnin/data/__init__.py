@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from burnin.core import Density, InputError, KnownDensity
+from burnin.data.absent import AbsentData
 from burnin.data.corruption import NoisyDensity, clean, held_out
 from burnin.data.curves import Moons, Pinwheel, SwissRoll, circles
 from burnin.data.digits import digits8
@@ -33,6 +34,7 @@ from burnin.data.tables import Table, load_table
 from burnin.data.writing import save_frame
 
 __all__ = [
+    "AbsentData",
     "Checkerboard",
     "EncodedRows",
     "Encoding",

@@ -203,6 +203,23 @@ def summary(rows: Rows) -> str:
     return "\n".join(lines) + "\n"
 
 
+def variants(made: Mapping[str, Rows]) -> str:
+    """One line for each way in which the study was made."""
+    lines = [
+        "| | densities inside | runs inside | widest up to 10 dim | exact draws: densities, runs | seconds |",
+        "|---" * 6 + "|",
+    ]
+    for words, rows in made.items():
+        numbers = pool(rows)["all"]
+        runs = sum(2 * len(row["own_inside"]) for row in rows.values())
+        lines.append(
+            f"| {words} | {numbers['inside']} of {numbers['densities']} | {numbers['share']:.0%} | "
+            f"{numbers['widest_10']:.2f} nats | {numbers['exact_inside']}, {numbers['exact_share']:.0%} | "
+            f"{sum(row['cpu_seconds'] for row in rows.values()) / runs:.1f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
 def _bound(row: Mapping[str, Any], name: str) -> str:
     return f"{row[name][0]:.3f} ± {1.96 * row[f'{name}_error'][0]:.2f}"
 
