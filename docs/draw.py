@@ -10,7 +10,7 @@ from typing import Any
 
 from burnin.bench import write_page
 from burnin.bench.contestants import WEIGHTED
-from burnin.studies import critic_cost, flow_rank, rbm_power, rbm_rank, rbm_savings, robust, samplers
+from burnin.studies import critic_cost, flow_rank, log_z, rbm_power, rbm_rank, rbm_savings, robust, samplers
 from burnin.studies.rings import METRICS, beta_summary
 from burnin.studies.table import Rows, markdown_table
 
@@ -22,6 +22,7 @@ PAGES = (
     ROOT / "docs" / "diagnostics.md",
     ROOT / "docs" / "convergent.md",
     ROOT / "docs" / "stein.md",
+    ROOT / "docs" / "verdict.md",
 )
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
@@ -35,6 +36,12 @@ CHANGES = (
 )
 CONVERGENT = ("density_kl", "sample_distance", "long_run_distance", "verdict")
 SWINGS = ("oscillation", "sample_distance", "verdict")
+TRIED = {
+    "as it is": "log-z",
+    "other seeds (`run.seed=100`)": "log-z-seeds",
+    "one Gaussian as base (`effort.components=1`)": "log-z-gaussian",
+    "MALA (`effort.num_leapfrog=1`)": "log-z-mala",
+}
 FIVE = ("data", "noise", "persistent", "refresh", "hybrid")
 
 
@@ -73,6 +80,8 @@ def pieces() -> dict[str, str]:
         "rbm-rank": _measured("rbm-rank", rbm_rank.summary),
         "critic-cost": _measured("critic-cost", critic_cost.summary),
         "flow-rank": _measured("flow-rank", flow_rank.summary),
+        "log-z": _measured("log-z", log_z.summary),
+        "log-z-variants": log_z.variants({words: _metrics(_read(study)) for words, study in TRIED.items()}),
     }
 
 

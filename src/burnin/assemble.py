@@ -22,6 +22,7 @@ from burnin.config import (
 )
 from burnin.core import Density, InputError, Sampler, Start
 from burnin.data import (
+    AbsentData,
     EncodedRows,
     LinearICA,
     NoisyDensity,
@@ -144,7 +145,7 @@ def _build_mlp(model: ModelSettings, dim: int, generator: torch.Generator) -> nn
 
 def _build_convnet(model: ModelSettings, data: Density, generator: torch.Generator) -> nn.Module:
     pictures = clean(data)
-    if not isinstance(pictures, Pictures):
+    if not isinstance(pictures, Pictures | AbsentData) or pictures.shape is None:
         raise InputError('model.kind = "convnet" is for pictures; for this data it must be another')
     if isinstance(model.width, list) or model.depth is not None or model.frequencies:
         raise InputError("a convnet takes model.width, a number; leave out model.depth and model.frequencies")
@@ -308,20 +309,30 @@ def load_model(folder: Path, engine: Engine | None = None) -> Model:
 
 def model_of(trainer: Trainer, config: Config) -> Model:
     """The model of a trainer as it is now."""
+    scale = trainer.parts.scale.value() if trainer.parts.scale is not None else None
+    return finish_model(
+        config, trainer.model, held_out(trainer.parts.data), scale, trainer.step, trainer.engine
+    )
+
+
+def finish_model(
+    config: Config, energy: nn.Module, data: Density, scale: Tensor | None, num_updates: int, engine: Engine
+) -> Model:
+    """A trained energy with the chains that its configuration names."""
     from_noise, at_test, temperature = config.noise_sampler(), config.test_sampler(), config.model.temperature
     return Model(
-        energy=trainer.model.eval().requires_grad_(False),
+        energy=energy.eval().requires_grad_(False),
         temperature=temperature,
-        data=held_out(trainer.parts.data),
+        data=data,
         noise=build_noise(config),
         plain=Chain(build_sampler(config.sampler, temperature), config.sampler.num_steps),
         annealed=Chain(build_sampler(from_noise, temperature), from_noise.num_steps),
         trained_from_noise=config.scheme.name in FROM_NOISE or config.without_chains,
         at_test=None if at_test is None else Chain(build_sampler(at_test, temperature), at_test.num_steps),
-        scale=trainer.parts.scale.value() if trainer.parts.scale is not None else None,
+        scale=scale,
         scheme=f"none (objective {config.objective.name})" if config.without_chains else config.scheme.name,
-        num_updates=trainer.step,
-        engine=trainer.engine,
+        num_updates=num_updates,
+        engine=engine,
     )
 
 

@@ -171,6 +171,8 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
         """
         if not hasattr(self, "fitted_"):
             return self.fit(X)
+        if not hasattr(self, "_snapshot"):
+            raise InputError("a density that was exported has no state to go on from; fit anew")
         effort, wishes = self._effort(), self._wishes()
         encoding = self.fitted_.encoding
         codes = encoding.codes(self._frame(X, reset=False))
@@ -235,6 +237,45 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
         seed = int(check_random_state(given).randint(2**31 - 1))
         return self.fitted_.sample(n_samples, Streams(seed)["sample"])
 
+    def save_pretrained(self, folder: str | Path) -> Path:
+        """Writes model.safetensors and config.json, without rows, to a folder that is new or empty."""
+        from burnin.interop.pretrained import save_pretrained
+
+        check_is_fitted(self)
+        settings = self.get_params() | {"bounds": [[key, *pair] for key, pair in (self.bounds or {}).items()]}
+        if not isinstance(self.random_state, int):
+            settings["random_state"] = None
+        names = getattr(self, "feature_names_in_", None)
+        estimator = {"settings": settings, "names": None if names is None else list(names)}
+        return save_pretrained(self.fitted_, folder, estimator=estimator)
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path) -> Self:
+        """The density that `save_pretrained`, or `burnin export` of a fitted table, wrote to a folder.
+
+        It scores and samples to the same bits; only `partial_fit` cannot go on.
+        """
+        from burnin.interop.pretrained import from_pretrained, read_pretrained
+
+        fitted = from_pretrained(folder)
+        if not isinstance(fitted, FittedTable):
+            raise InputError(
+                f"{folder} holds a model of no table; load it with burnin.interop.from_pretrained"
+            )
+        kept = read_pretrained(folder).estimator
+        settings = kept.get("settings", {"contamination": fitted.contamination})
+        bounds = {key: (low, high) for key, low, high in settings.pop("bounds", [])}
+        try:
+            density = cls(**settings, bounds=bounds or None)
+        except TypeError as error:
+            raise InputError(f"{folder}: config.json has settings of another version ({error})") from error
+        every = [column.name for column in fitted.encoding.columns]
+        names = kept.get("names", every)
+        density.n_features_in_ = len(every)
+        if names is not None:
+            density.feature_names_in_ = np.array(names, dtype=object)
+        return density._take(fitted, Outcome.OK)
+
     def _frame(self, X: ArrayLike | Frame, *, reset: bool) -> Frame:  # noqa: N803
         """The rows as a frame, checked as scikit-learn checks them."""
         if isinstance(X, Frame):
@@ -254,14 +295,17 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
         }
 
     def _keep(self, fitted: FittedTable, trainer: Trainer, outcome: Outcome) -> Self:
+        # What `partial_fit` goes on from.
+        self._snapshot, self._config = trainer.snapshot().clone(), fitted.config
+        return self._take(fitted, outcome)
+
+    def _take(self, fitted: FittedTable, outcome: Outcome) -> Self:
         self.fitted_ = fitted
         self.choice_ = Choice(**fitted.about["choice"])
         self.normaliser_ = fitted.normaliser
         self.held_out_ = MeanDensity.of(fitted.about["held_out"])
         self.offset_ = fitted.threshold()
-        self.n_updates_ = trainer.step
-        # What `partial_fit` goes on from.
-        self._snapshot, self._config = trainer.snapshot().clone(), fitted.config
+        self.n_updates_ = fitted.model.num_updates
         self.outcome_ = outcome
         return self
 

@@ -15,10 +15,10 @@ from burnin.config import Config, dump_config, read_run_config
 from burnin.core import DivergedError, InputError, Outcome
 from burnin.data import EncodedRows
 from burnin.evaluation import MixtureBase, chains
-from burnin.evaluation.likelihood import NotReachedError, Report
 from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import normalise
 from burnin.evaluation.tracking import LikelihoodTrack
+from burnin.evaluation.walk import NotReachedError, Report
 from burnin.fitted import FITTED_FILE, FittedTable, Mass, quantiles, unbounded
 from burnin.rng import Streams
 from burnin.samplers import Engine

@@ -91,9 +91,14 @@ def assess_run(
         if data.dim != model.data.dim:
             raise InputError(f"the data has {data.dim} columns; the model was trained on {model.data.dim}")
         model = replace(model, data=data)
+    return model, assess_model(model, effort, streams, report)
+
+
+def assess_model(model: Model, effort: Effort, streams: Streams, report: Report) -> Assessment:
+    """Judges a model, with no more samples than its data has rows."""
     effort = effort.for_data(model.data)
     units = Units.fit(model, effort, streams, report)
-    return model, assess(model, effort, units, streams, report)
+    return assess(model, effort, units, streams, report)
 
 
 def table_for(path: Path, file: Path) -> Table:

@@ -7,6 +7,7 @@ from burnin.studies.critic_cost import CRITIC_COST
 from burnin.studies.experiment import Experiment, run_study
 from burnin.studies.flow_rank import FLOW_RANK
 from burnin.studies.ica import ICA
+from burnin.studies.log_z import LOG_Z
 from burnin.studies.measured import MeasuredStudy
 from burnin.studies.oscillation import OSCILLATION
 from burnin.studies.pictures import CONVERGENT_MNIST
@@ -39,6 +40,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     CRITIC_COST,
     FLOW_RANK,
     STEIN_IMAGES,
+    LOG_Z,
 )
 STUDIES: dict[str, Experiment[Any]] = {study.name: study for study in _ALL}
 

@@ -50,7 +50,7 @@ def save_checkpoint(folder: Path, step: int, snapshot: Snapshot, *, keep: int = 
     payload = safetensors.torch.save(tensors, metadata={"format": FORMAT})
     digest = hashlib.sha256(payload).hexdigest()
     tensor_name = f"checkpoint-{step:09d}-{digest[:8]}.safetensors"
-    _write_atomically(folder / tensor_name, payload)
+    write_atomically(folder / tensor_name, payload)
     state = {
         "format": FORMAT,
         "step": step,
@@ -60,7 +60,7 @@ def save_checkpoint(folder: Path, step: int, snapshot: Snapshot, *, keep: int = 
         "state": snapshot.state,
     }
     path = _json_path(folder, step)
-    _write_atomically(path, json.dumps(state, indent=1, allow_nan=False).encode())
+    write_atomically(path, json.dumps(state, indent=1, allow_nan=False).encode())
     for old in checkpoint_steps(folder)[:-keep]:
         _json_path(folder, old).unlink()
     wanted = {name.stem for name in folder.glob("checkpoint-*.json")}
@@ -172,7 +172,8 @@ def _json_path(folder: Path, step: int) -> Path:
     return folder / f"checkpoint-{step:09d}.json"
 
 
-def _write_atomically(path: Path, payload: bytes) -> None:
+def write_atomically(path: Path, payload: bytes) -> None:
+    """A file that is there whole or not at all."""
     temporary = path.with_name(f".{path.name}.tmp")
     with temporary.open("wb") as file:
         file.write(payload)
