@@ -103,8 +103,12 @@ class Pictures:
         """n pictures drawn with replacement, (n, dim), in the range."""
         require_at_least("Pictures", 0, n=n)
         row = torch.randint(len(self), (n,), generator=generator, device=generator.device)
-        picked = self.pixels[row.to(self.pixels.device)].flatten(1).to(generator.device)
-        return self.low + (self.high - self.low) / self.levels * picked.to(torch.get_default_dtype())
+        return self.rows(row.to(self.pixels.device)).to(generator.device)
+
+    def rows(self, picked: Tensor) -> Tensor:
+        """The pictures of these numbers, counted from 0, as flat rows in the range."""
+        flat = self.pixels[picked].flatten(1).to(torch.get_default_dtype())
+        return self.low + (self.high - self.low) / self.levels * flat
 
     def brightness(self, x: Tensor) -> Tensor:
         """Flat rows as pictures again, (n, channels, height, width), 0 dark and 1 bright: to look at."""
