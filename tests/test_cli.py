@@ -478,7 +478,7 @@ def test_the_report_has_a_section_on_training_with_the_monitors(burnin: Burnin) 
     assert burnin("report", "run").code == 0
     text = Path("run/report.html").read_text(encoding="utf-8")
     for title in ("Training", "Spread of the losses", "β-weights"):
-        assert f"<h2>{title}</h2>" in text
+        assert f'<h3 class="part">{title}</h3>' in text
     assert "β-weighted" in text
 
 

@@ -20,6 +20,7 @@ from burnin.evaluation.normaliser import normalise
 from burnin.evaluation.tracking import LikelihoodTrack
 from burnin.evaluation.walk import NotReachedError, Report
 from burnin.fitted import FITTED_FILE, FittedTable, Mass, quantiles, unbounded
+from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.training import RunFolder, Trainer
@@ -106,6 +107,7 @@ def fit_rows(
         rows.save(folder.path / ROWS_FILE)
         folder.config_path.write_text(dump_config(config), encoding="utf-8")
         (folder.path / CHOICE_FILE).write_text(json.dumps(choice.as_dict(), indent=1), encoding="utf-8")
+        write_origin(folder.path)
     trainer = build_trainer(config, engine, rows)
     return _train(trainer, config, choice, rows, effort, contamination, folder, told, began)
 

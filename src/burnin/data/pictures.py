@@ -108,12 +108,12 @@ class Pictures:
         """n pictures drawn with replacement, (n, dim), in the range."""
         require_at_least("Pictures", 0, n=n)
         row = torch.randint(len(self), (n,), generator=generator, device=generator.device)
-        return self.numbers(row, generator)
+        return self.rows(row, generator)
 
-    def numbers(self, row: Tensor, generator: torch.Generator) -> Tensor:
-        """The pictures of these rows, (n, dim), in the range or in logits; the generator dequantises them."""
-        picked = self.pixels[row.to(self.pixels.device)].flatten(1).to(generator.device)
-        byte = picked.to(torch.get_default_dtype())
+    def rows(self, picked: Tensor, generator: torch.Generator) -> Tensor:
+        """The pictures of these numbers, counted from 0, as flat rows in the range, or dequantised in logits."""
+        flat = self.pixels[picked.to(self.pixels.device)].flatten(1).to(generator.device)
+        byte = flat.to(torch.get_default_dtype())
         if not self.logit:
             return self.low + (self.high - self.low) / self.levels * byte
         u = torch.rand(byte.shape, generator=generator, dtype=byte.dtype, device=byte.device)
