@@ -112,9 +112,10 @@ def likelihood(
     particles: int,
     generator: torch.Generator,
     most_laws: int = 300,
+    base: MixtureBase | None = None,
     report: Report | None = None,
 ) -> Likelihood | None:
-    """The likelihood of data with log Z by `log_normaliser`, from a Gaussian fitted to the data.
+    """The likelihood of data with log Z by `log_normaliser`, from `base` or a Gaussian fitted to the data.
 
     None where the way from there does not lead to the model's law within `most_laws`.
     """
@@ -122,7 +123,7 @@ def likelihood(
         z = log_normaliser(
             energy,
             temperature,
-            MixtureBase.fit(data),
+            base or MixtureBase.fit(data),
             generator=generator,
             particles=particles,
             most_laws=most_laws,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from burnin.studies.bench_density import BENCH_DENSITY
 from burnin.studies.convergent import CONVERGENT_TOY
 from burnin.studies.critic_cost import CRITIC_COST
 from burnin.studies.experiment import Experiment, run_study
@@ -35,6 +36,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     RBM_SAVINGS,
     RBM_RANK,
     CRITIC_COST,
+    BENCH_DENSITY,
 )
 STUDIES: dict[str, Experiment[Any]] = {study.name: study for study in _ALL}
 
