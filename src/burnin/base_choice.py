@@ -17,7 +17,9 @@ from torch import Tensor
 
 from burnin.evaluation.bridge import MixtureBase
 
-COMPONENTS = (1, 2, 4, 8, 16, 30)
+Shape = Literal["full", "diag"]
+COMPONENTS: dict[Shape, tuple[int, ...]] = {"full": (1, 2, 3, 5, 8, 12), "diag": (2, 3, 5, 8, 16, 30)}
+"""What is tried, by the shape of the covariances."""
 FOLDS = 5
 SHRINKAGES = (0.0, 0.03, 0.1, 0.3)
 MOST_CHOOSING, MOST_FITTED = 2000, 20_000
@@ -29,7 +31,6 @@ MOST_NUMBERS = 100_000
 RIDGE = 1e-4
 TRIES = 2
 """Numbers of components without gain before no more are tried."""
-Shape = Literal["full", "diag"]
 Report = Callable[[str, int, int], None]
 
 
@@ -87,10 +88,11 @@ def choose_base(rows: Tensor, seed: int, report: Report | None = None) -> tuple[
     found: dict[tuple[Shape, int, float], tuple[float, list[MixtureBase]]] = {}
     tried = 0
     shapes: tuple[Shape, ...] = ("full",) if rows.shape[1] == 1 else ("full", "diag")
+    most = sum(len(COMPONENTS[shape]) for shape in shapes)
     for shape in shapes:
         highest, without = -math.inf, 0
         for components in _sizes(shape, *few.shape):
-            told("base", tried, len(shapes) * len(COMPONENTS))
+            told("base", tried, most)
             of_each = _cross_fitted(few, shape, components, seed)
             found |= {(shape, components, shrinkage): one for shrinkage, one in of_each.items()}
             best = max(score for score, _ in of_each.values())
@@ -101,7 +103,7 @@ def choose_base(rows: Tensor, seed: int, report: Report | None = None) -> tuple[
     shape, components, shrinkage = max(found, key=lambda setting: found[setting][0])
     score, mixtures = found[shape, components, shrinkage]
     if len(values) > len(few):
-        told("base", tried, len(shapes) * len(COMPONENTS))
+        told("base", tried, most)
         score, mixtures = _cross_fitted(values, shape, components, seed)[shrinkage]
     told("base", 1, 1)
     choice = BaseChoice(shape, components, shrinkage, score, tried)
@@ -111,7 +113,7 @@ def choose_base(rows: Tensor, seed: int, report: Report | None = None) -> tuple[
 def _sizes(shape: Shape, n: int, dim: int) -> Iterator[int]:
     """Numbers of components that so many rows allow."""
     kept = n - math.ceil(n / _folds(n))
-    for components in COMPONENTS:
+    for components in COMPONENTS[shape]:
         numbers = components * FOLDS * (dim * dim if shape == "full" else dim)
         if components == 1 or (ROWS_EACH * components <= kept and numbers <= MOST_NUMBERS):
             yield components

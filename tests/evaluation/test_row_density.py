@@ -9,7 +9,6 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from burnin.core import evaluate
 from burnin.data import EncodedRows, Encoding, Frame
 from burnin.data.whitening import corners_of
 from burnin.evaluation import MixtureBase
