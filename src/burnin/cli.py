@@ -203,6 +203,18 @@ def reproduce(
         raise typer.Exit(1)
 
 
+@app.command("bench-density", epilog="Example: burnin bench-density --quick")
+def bench_density(
+    quick: Annotated[bool, typer.Option("--quick", help="Iris only: seconds, not hours.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Where rows and table go.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the table here.")] = None,
+    rows: Annotated[str, typer.Option(help="Which rows, separated by commas; all by default.")] = "",
+    jobs: Annotated[int, typer.Option(help="Processes at a time.")] = 2,
+) -> None:
+    """Compare EnergyDensity with other densities and outlier detectors: `burnin reproduce bench-density`."""
+    reproduce("bench-density", quick=quick, out=out, json_file=json_file, changes=[], rows=rows, jobs=jobs)
+
+
 @app.command(epilog="Example: burnin recipes")
 def recipes(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
     """List the recipes: what each does, what it costs, what it is expected to show."""

@@ -111,7 +111,7 @@ class Pictures:
         return self.rows(row, generator)
 
     def rows(self, picked: Tensor, generator: torch.Generator) -> Tensor:
-        """The pictures of these numbers, counted from 0, as flat rows in the range, or dequantised in logits."""
+        """The pictures of these numbers, counted from 0, as flat rows: in the range, or in logits."""
         flat = self.pixels[picked.to(self.pixels.device)].flatten(1).to(generator.device)
         byte = flat.to(torch.get_default_dtype())
         if not self.logit:

@@ -141,7 +141,7 @@ def draw_pictures(axes: Axes, pictures: Tensor, across: int = 8) -> None:
     shown = torch.cat([shown, shown.new_full((across**2 - len(shown), *shown.shape[1:]), nothing)])
     padded = torch.nn.functional.pad(shown, (1, 1, 1, 1), value=nothing)
     rows = [torch.cat(list(row), 2) for row in torch.split(padded, across)]
-    tiled = torch.cat(rows, 1).permute(1, 2, 0).numpy()
+    tiled = torch.cat(rows, 1).permute(1, 2, 0)
     if tiled.shape[2] == 1:
         axes.imshow(tiled[:, :, 0].numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     else:

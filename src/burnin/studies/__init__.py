@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from burnin.studies.bench_density import BENCH_DENSITY
 from burnin.studies.convergent import CONVERGENT_TOY
 from burnin.studies.critic_cost import CRITIC_COST
 from burnin.studies.experiment import Experiment, run_study
@@ -41,6 +42,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     FLOW_RANK,
     STEIN_IMAGES,
     LOG_Z,
+    BENCH_DENSITY,
 )
 STUDIES: dict[str, Experiment[Any]] = {study.name: study for study in _ALL}
 
