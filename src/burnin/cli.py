@@ -1,4 +1,4 @@
-"""The command line: fit, score, train, sample, diagnose, check, test, compare, report, reproduce, demo, …"""
+"""The command line: fit, score, impute, train, sample, diagnose, check, test, compare, report, demo, …"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from burnin import stein_commands, table_commands
+from burnin import impute_command, stein_commands, table_commands
 from burnin.config import MEASURED, Config, load_config, load_head, read_run_config, recipe_names
 from burnin.core import BurninError, InputError, Outcome
 from burnin.terminal import make_console, stages_bar, studies_bar, training_bar
@@ -166,6 +166,7 @@ def check(
 
 stein_commands.register(app)
 table_commands.register(app)
+impute_command.register(app)
 
 
 @app.command(epilog="Example: burnin reproduce rings --quick --json rings.json")

@@ -21,6 +21,13 @@ INTERRUPTED = 130
 Bound = tuple[float | None, float | None]
 Impute = Annotated[bool, typer.Option("--impute", help="Fill missing values instead of refusing them.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
+BoundList = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=LOW:HIGH",
+        help="What a column's values can be; either end may be left out; may be repeated.",
+    ),
+]
 Contamination = Annotated[
     float | None, typer.Option(help="Share of the fitted rows that count as outliers; 0.05 by default.")
 ]
@@ -44,13 +51,7 @@ def fit_table(
     ] = None,
     minutes: Annotated[float | None, typer.Option(help="Time that may be used, about.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder; runs/NAME by default.")] = None,
-    bounds: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=LOW:HIGH",
-            help="What a column's values can be; either end may be left out; may be repeated.",
-        ),
-    ] = None,
+    bounds: BoundList = None,
     impute: Impute = False,
     contamination: Contamination = None,
     max_updates: Annotated[int, typer.Option(help="Updates of the network at most.", min=1)] = 2000,
@@ -81,7 +82,7 @@ def fit_table(
         minutes=minutes,
         max_updates=max_updates,
         contamination=0.05 if contamination is None else contamination,
-        bounds=dict(map(_bound, bounds or [])),
+        bounds=dict(map(parse_bound, bounds or [])),
         random_state=seed,
     )
     with training_bar(console, "training", max_updates, density.batch_size) as update:
@@ -129,7 +130,7 @@ def score_rows(
     from burnin.fitted import FittedTable
 
     console = make_console()
-    _require_free(output, force)
+    require_free(output, force)
     fitted = FittedTable.load(run)
     frame = load_frame(data)
     try:
@@ -175,7 +176,7 @@ def _read(data: Path, without: list[str], impute: int | None) -> Frame:
     return frame
 
 
-def _bound(text: str) -> tuple[str, Bound]:
+def parse_bound(text: str) -> tuple[str, Bound]:
     """`age=0:120` → ("age", (0.0, 120.0))."""
     name, equals, ends = text.rpartition("=")
     low, colon, high = ends.partition(":")
@@ -188,9 +189,10 @@ def _bound(text: str) -> tuple[str, Bound]:
     return name, (pair[0], pair[1])
 
 
-def _require_free(output: Path, force: bool) -> None:
-    if output.suffix.lower() not in (".csv", ".parquet"):
-        raise InputError(f"the output {output} must end in .csv or .parquet")
+def require_free(output: Path, force: bool, endings: tuple[str, ...] = (".csv", ".parquet")) -> None:
+    """Raises InputError unless a file of one of these endings can be written there."""
+    if output.suffix.lower() not in endings:
+        raise InputError(f"the output {output} must end in {' or '.join(endings)}")
     if not output.parent.is_dir():
         raise InputError(f"there is no folder {output.parent} for the output {output.name}; make it first")
     if output.exists() and not force:
