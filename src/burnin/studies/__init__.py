@@ -6,6 +6,7 @@ from burnin.studies.convergent import CONVERGENT_TOY
 from burnin.studies.critic_cost import CRITIC_COST
 from burnin.studies.experiment import Experiment, run_study
 from burnin.studies.ica import ICA
+from burnin.studies.iris_gaps import IRIS_GAPS
 from burnin.studies.measured import MeasuredStudy
 from burnin.studies.oscillation import OSCILLATION
 from burnin.studies.pictures import CONVERGENT_MNIST
@@ -35,6 +36,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     RBM_SAVINGS,
     RBM_RANK,
     CRITIC_COST,
+    IRIS_GAPS,
 )
 STUDIES: dict[str, Experiment[Any]] = {study.name: study for study in _ALL}
 
