@@ -135,8 +135,8 @@ def summary(rows: Rows) -> str:
         lines.append(f"| {titles[way]} | {one[way]:.2f} | {gain} |")
     lines.append("")
     lines.append(
-        f"{one['right_words']:.0%} of the missing species are right; {one['within']:.0%} of the missing numbers "
-        f"lie between the tenth and the ninetieth percentile of their draws. {len(rows)} splits, "
+        f"{one['right_words']:.0%} of the missing species are right; {one['within']:.0%} of the missing "
+        f"numbers lie between the tenth and the ninetieth percentile of their draws. {len(rows)} splits, "
         f"{one['cells']:.0f} numbers and {one['words']:.0f} species missing in each; ± one standard error."
     )
     return "\n".join(lines) + "\n"
