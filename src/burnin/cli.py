@@ -54,7 +54,11 @@ def sample(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
     number: Annotated[int, typer.Option("-n", help="How many samples.")] = 1000,
     output: Annotated[
-        Path, typer.Option("-o", help="Where to: .npy or .csv; of a fitted table, .parquet too.")
+        Path,
+        typer.Option(
+            "-o",
+            help="Where to: .npy or .csv; of a fitted table .parquet too; of pictures a .png, or a folder.",
+        ),
     ] = Path("samples.npy"),
     seed: Annotated[int, typer.Option(help="Seed of the chains.")] = 0,
     steps: Annotated[int, typer.Option(help="Further steps after the chain's own number.")] = 0,

@@ -53,9 +53,9 @@ class RunSettings(_Section):
 
 
 class DataSettings(_Section):
-    """A named density, a file of numbers (.npy, .npz, .csv), or the coded rows of a table (`burnin fit`).
+    """A named density, a file of numbers (.npy, .npz, .csv), or what `burnin fit` read: rows or pictures.
 
-    Noise is added anew at every use. `rows` is a file in the run's own folder.
+    Noise is added anew at every use. `rows`, a table's, and `pictures` are files in the run's own folder.
     Pictures are made smaller when `side` says so.
     The name "ica" is linear ICA: `dim` sources of the law `source`, and a matrix drawn from the run's seed,
     of which either the unmixing or the mixing one is `gaussian`.
@@ -64,6 +64,7 @@ class DataSettings(_Section):
     name: str | None = None
     file: str | None = None
     rows: str | None = None
+    pictures: str | None = None
     side: Count | None = None
     noise: NotNegative = 0.0
     dim: Annotated[int, Field(ge=2)] | None = None
@@ -377,11 +378,10 @@ def read_run_config(folder: Path) -> Config:
 
 
 def in_folder(config: Config, folder: Path) -> Config:
-    """The configuration with the rows that it names looked for in the run's folder, wherever that is now."""
-    if config.data.rows is None:
-        return config
-    data = config.data.model_copy(update={"rows": str(folder / Path(config.data.rows).name)})
-    return config.model_copy(update={"data": data})
+    """The configuration with its rows or pictures looked for in the run's folder, wherever that is now."""
+    named = {"rows": config.data.rows, "pictures": config.data.pictures}
+    found = {key: str(folder / Path(name).name) for key, name in named.items() if name is not None}
+    return config.model_copy(update={"data": config.data.model_copy(update=found)}) if found else config
 
 
 def _read(recipe: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
