@@ -10,6 +10,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from burnin.config import load_config, read_run_config
 from burnin.core import InputError, Outcome
 from burnin.data import Frame, save_frame
 from burnin.data.folders import ENDINGS, PictureFolder, read_folder
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from burnin.samplers import Engine
 
 INTERRUPTED = 130
-MOST_UPDATES = 3000
-BATCH = 100
-"""Of the recipe `pictures`."""
 
 
 def fit_folder(
@@ -46,8 +44,9 @@ def fit_folder(
     channels, height, width = read.pixels.shape[1:]
     colours = "grey" if channels == 1 else "in colour"
     console.print(f"{len(read.files)} pictures of {height}×{width}, {colours}")
-    most = max_updates or MOST_UPDATES
-    with training_bar(console, "training", most, BATCH) as update:
+    recipe = load_config("pictures").run
+    most = max_updates or recipe.updates
+    with training_bar(console, "training", most, recipe.batch_size) as update:
         try:
             outcome = fit_pictures(
                 read.pixels,
@@ -64,15 +63,15 @@ def fit_folder(
     _finish(console, folder, as_json, outcome)
 
 
-def resume_folder(out: Path, as_json: bool, engine: Engine) -> bool:
+def resume_folder(out: Path, minutes: float | None, as_json: bool, engine: Engine) -> bool:
     """Goes on with the fit in a folder, if it is one of pictures; whether it is."""
     folder = RunFolder(out, resume=True)
     if not of_pictures(out):
         return False
-    console = make_console()
-    with training_bar(console, "training", MOST_UPDATES, BATCH) as update:
+    console, settings = make_console(), read_run_config(out).run
+    with training_bar(console, "training", settings.updates, settings.batch_size) as update:
         listener = Listener(update, lambda text: console.print(text, markup=False))
-        outcome = resume_pictures(folder, listener=listener, engine=engine)
+        outcome = resume_pictures(folder, minutes=minutes, listener=listener, engine=engine)
     _finish(console, out, as_json, outcome)
     return True
 

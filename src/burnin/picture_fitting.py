@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +18,13 @@ from burnin.core import InputError, Outcome, evaluate
 from burnin.data import Pictures
 from burnin.evaluation.model import Model
 from burnin.fitted import FITTED_FILE, quantiles, require_contamination
-from burnin.fitting import Listener
+from burnin.fitting import Effort, Listener
 from burnin.samplers import Engine
 from burnin.training import RunFolder, Trainer, load_checkpoint
 
 PICTURES_FILE = "pictures.npz"
 FORMAT = "burnin-fitted-pictures-1"
-PILOT_UPDATES, BATCH = 10, 512
+BATCH = 512
 HELD_OUT = 0.15
 
 
@@ -101,48 +102,49 @@ def fit_pictures(
     listener: Listener,
     engine: Engine,
 ) -> Outcome:
-    """Trains on pictures of bytes, (n, channels, height, width), some of them held out, in a new folder.
-
-    The number of updates is what the time allows, by a short pilot, so that the learning rate falls in time.
-    """
+    """Trains on pictures of bytes, (n, channels, height, width), some of them held out, in a new folder."""
     require_contamination(contamination)
-    if minutes is not None and not minutes > 0:
-        raise InputError(f"minutes is {minutes}; it must be above 0")
+    effort = Effort(minutes)
     pictures = Pictures.split(pixels, share=HELD_OUT, seed=seed)
     if bool((pictures.pixels == pictures.pixels[0]).all()):
         raise InputError("all pictures are the same: there is no density to learn")
     config = load_config("pictures", [f"run.seed={seed}", f"run.updates={max_updates}"])
     noise = config.data.noise
     config = config.model_copy(update={"data": DataSettings(pictures=PICTURES_FILE, noise=noise)})
-    if minutes is not None:
-        updates = min(max_updates, max(PILOT_UPDATES, int(60 * minutes / _seconds(config, pictures, engine))))
-        config = config.model_copy(update={"run": config.run.model_copy(update={"updates": updates})})
-        listener.say(f"time for about {updates} updates")
     folder = RunFolder(path)
     pictures.save(folder.path / PICTURES_FILE)
     folder.config_path.write_text(dump_config(config), encoding="utf-8")
     _write(folder.path, {"format": FORMAT, "contamination": contamination})
-    return _train(build_trainer(config, engine, pictures), config, pictures, folder, listener)
+    return _train(build_trainer(config, engine, pictures), config, pictures, effort, folder, listener)
 
 
-def resume_pictures(folder: RunFolder, *, listener: Listener, engine: Engine) -> Outcome:
+def resume_pictures(
+    folder: RunFolder, *, minutes: float | None, listener: Listener, engine: Engine
+) -> Outcome:
     """Goes on with the training in a folder, as if it had never been interrupted."""
     config, pictures = read_run_config(folder.path), Pictures.load(folder.path / PICTURES_FILE)
     trainer = build_trainer(config, engine, pictures)
     trainer.restore(load_checkpoint(folder.path))
-    return _train(trainer, config, pictures, folder, listener)
+    return _train(trainer, config, pictures, Effort(minutes), folder, listener)
 
 
 def _train(
-    trainer: Trainer, config: Config, pictures: Pictures, folder: RunFolder, listener: Listener
+    trainer: Trainer,
+    config: Config,
+    pictures: Pictures,
+    effort: Effort,
+    folder: RunFolder,
+    listener: Listener,
 ) -> Outcome:
-    """Trains, and writes down the scores of the pictures."""
+    """Trains until the updates are made or the time is up, and writes down the scores of the pictures."""
+    deadline = math.inf if effort.minutes is None else time.monotonic() + 60 * effort.minutes
     outcome = trainer.train(
         config.run.updates,
         folder=folder,
         checkpoint_every=config.run.checkpoint_every,
         on_update=listener.on_update,
         on_event=listener.say,
+        enough=lambda _: time.monotonic() > deadline,
     )
     try:
         content = json.loads((folder.path / FITTED_FILE).read_text(encoding="utf-8"))
@@ -157,19 +159,8 @@ def _train(
 def scores(model: Model, rows: torch.Tensor) -> NDArray[np.float64]:
     """-E/T of flat rows, (n,)."""
     with torch.no_grad():
-        found = [
-            -evaluate(model.energy, part).double() / model.temperature for part in torch.split(rows, BATCH)
-        ]
-    return torch.cat(found).numpy()
-
-
-def _seconds(config: Config, pictures: Pictures, engine: Engine) -> float:
-    """For an update."""
-    trainer = build_trainer(config, engine, pictures)
-    trainer.update()
-    before = time.perf_counter()
-    trainer.train(1 + PILOT_UPDATES)
-    return (time.perf_counter() - before) / PILOT_UPDATES
+        energies = [evaluate(model.energy, part).double() for part in torch.split(rows, BATCH)]
+    return (-torch.cat(energies) / model.temperature).numpy()
 
 
 def _write(folder: Path, content: dict[str, object]) -> None:

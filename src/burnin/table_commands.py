@@ -100,7 +100,7 @@ def fit_table(
         return
     if side is not None or grey:
         raise InputError("--side and --grey are for a folder of pictures")
-    if resume and out is not None and resume_folder(out, as_json, engine):
+    if resume and out is not None and resume_folder(out, minutes, as_json, engine):
         return
     max_updates = max_updates or MOST_UPDATES
     density = EnergyDensity(

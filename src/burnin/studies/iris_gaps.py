@@ -55,7 +55,7 @@ def measure(recipe: GapsRecipe, report: Report) -> dict[str, Any]:
     holed = Frame(
         {
             **{n: np.where(gone[:, i], np.nan, truth[:, i]) for i, n in enumerate(NUMBERS)},
-            WORDS: np.where(words, None, species[tested]),
+            WORDS: np.array([None if w else s for w, s in zip(words, species[tested], strict=True)]),
         }
     )
     whole = Frame({**dict(zip(NUMBERS, data.data[kept].T, strict=True)), WORDS: species[kept]})
