@@ -29,7 +29,7 @@ def make_progress(console: Console) -> Progress:
     """A bar with counts, times and a line of live numbers."""
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=28),
+        BarColumn(bar_width=16),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
@@ -61,7 +61,7 @@ def shown_progress(console: Console) -> Iterator[Callable[[], Progress]]:
 
 @contextmanager
 def training_bar(console: Console, label: str, total: int, batch_size: int = 0) -> Iterator[OnUpdate]:
-    """A bar for training that shows d, r and the step size of each arm; and samples so far."""
+    """A bar for training that shows samples so far, and d, r, acceptance and step size of each arm."""
     with shown_progress(console) as show:
         tasks: list[TaskID] = []
 
@@ -103,11 +103,19 @@ def studies_bar(console: Console) -> Iterator[Callable[[str, str, int, int], Non
 
 
 def live_numbers(numbers: Mapping[str, float]) -> str:
-    """d, r and step size of each arm in one short line; of an objective without chains, its own numbers."""
+    """d, r, acceptance and step size of each arm in one short line; without chains, the objective's numbers.
+
+    The acceptance is 1 where steps are not checked.
+    """
     arms = [key.removeprefix("d/") for key in numbers if key.startswith("d/")]
     if not arms:
         return "  ".join(f"{key} {value:.4g}" for key, value in numbers.items() if key != "learning_rate")
-    shown = (("d", "d", "+.3f"), ("r", "r", ".3g"), ("step", "step_size", ".3g"))
+    shown = (
+        ("d", "d", "+.3f"),
+        ("r", "r", ".3g"),
+        ("acc", "acceptance", ".2f"),
+        ("step", "step_size", ".3g"),
+    )
     return "  ".join(
         f"{arm}: " + " ".join(f"{short} {numbers[f'{key}/{arm}']:{form}}" for short, key, form in shown)
         for arm in arms
