@@ -10,7 +10,7 @@ from typing import Any
 
 from burnin.bench import write_page
 from burnin.bench.contestants import WEIGHTED
-from burnin.studies import critic_cost, rbm_power, rbm_rank, rbm_savings, robust, samplers
+from burnin.studies import critic_cost, iris_gaps, rbm_power, rbm_rank, rbm_savings, robust, samplers
 from burnin.studies.rings import METRICS, beta_summary
 from burnin.studies.table import Rows, markdown_table
 
@@ -22,6 +22,7 @@ PAGES = (
     ROOT / "docs" / "diagnostics.md",
     ROOT / "docs" / "convergent.md",
     ROOT / "docs" / "stein.md",
+    ROOT / "docs" / "data.md",
 )
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
@@ -72,6 +73,7 @@ def pieces() -> dict[str, str]:
         "rbm-rank-quick": _measured("rbm-rank-quick", rbm_rank.summary),
         "rbm-rank": _measured("rbm-rank", rbm_rank.summary),
         "critic-cost": _measured("critic-cost", critic_cost.summary),
+        "iris-gaps": _measured("iris-gaps", iris_gaps.summary),
     }
 
 

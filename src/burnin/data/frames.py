@@ -104,7 +104,7 @@ class Frame:
         """Raises InputError when a column has no values at all."""
         for name, values in self.columns.items():
             if gaps_in(values).all():
-                raise InputError(f"column {name} has no values at all; leave it out")
+                raise InputError(f"column {name} has no values at all; leave it out (--target-col)")
 
     def require_no_gaps(self) -> None:
         """Raises InputError when a value is missing, naming rows and columns."""
@@ -165,6 +165,12 @@ def _from_csv(path: Path) -> Frame:
     header, lines = read_lines(path, delimiter)
     names = header or tuple(f"x{index + 1}" for index in range(len(lines[0])))
     _require_distinct(names)
+    parts = re.split(r"[\s:/]+", lines[0][0].strip())
+    if len(names) == 1 and len(parts) > 1 and all(number_in(part) is not None for part in parts):
+        raise InputError(
+            f"one column, with several numbers in a cell ({lines[0][0].strip()[:30]!r}); delimiters are "
+            f"{', '.join(DELIMITERS.values())}"
+        )
     cells = zip(*([cell.strip() for cell in line] for line in lines), strict=True)
     notes = () if delimiter == "," else (f"read with {DELIMITERS[delimiter]} between cells",)
     return Frame({name: _column(name, column) for name, column in zip(names, cells, strict=True)}, notes)
