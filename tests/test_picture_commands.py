@@ -12,9 +12,12 @@ import pytest
 import torch
 from PIL import Image
 
+from burnin.assemble import load_model
 from burnin.core import InputError
 from burnin.data import Pictures
 from burnin.data.folders import read_folder, write_grid, write_pictures
+from burnin.evaluation import Gaps, Guide, complete
+from burnin.evaluation.conditional import Effort
 from tests.test_cli import Burnin, assert_refused, burnin, contents
 
 __all__ = ["burnin"]
@@ -98,6 +101,22 @@ def test_a_stopped_fit_goes_on_to_the_same_weights(burnin: Burnin, run: Path) ->
     assert burnin("fit", "--resume", "--out", "run").code == 0
     again = contents(run)
     assert {name: again[name][0] for name in whole} == whole
+
+
+def test_missing_pixels_are_filled_within_their_range(run: Path) -> None:
+    model = load_model(run)
+    stream = torch.Generator().manual_seed(0)
+    rows = model.data.sample(20, stream).clamp(0, 1)
+    gone = torch.rand(rows.shape, generator=stream) < 0.3
+    data = model.data.sample(500, stream)
+    guide = Guide(data.mean(0), 1 / (data.var(0) + 1e-3))
+    gaps = Gaps.of(rows.masked_fill(gone, torch.nan), 0.0, 1.0)
+    done = complete(model.energy, model.temperature, gaps, guide, generator=stream, effort=Effort(20, 10, 8))
+    assert torch.equal(done.last[~gone], rows[~gone])
+    assert float(done.last.min()) >= 0
+    assert float(done.last.max()) <= 1
+    assert 0.3 < done.acceptance < 0.8
+    assert not torch.equal(done.kept[0][gone], done.last[gone])  # they move
 
 
 def test_colours_and_sizes(tmp_path: Path) -> None:

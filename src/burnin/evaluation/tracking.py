@@ -68,6 +68,23 @@ class LikelihoodTrack:
         self._move(energy, SETTLING)
         self._log_weight, self._log_z = torch.zeros(len(position), dtype=torch.float64), 0.0
 
+    def state(self) -> dict[str, Tensor]:
+        """Everything that the next look depends on."""
+        return {
+            "position": self._position,
+            "before": self._before,
+            "log_weight": self._log_weight,
+            "numbers": torch.tensor([self._log_z, self._step_size], dtype=torch.float64),
+            "stream": self._generator.get_state(),
+        }
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """The inverse of `state`."""
+        self._position, self._before = state["position"].clone(), state["before"].clone()
+        self._log_weight = state["log_weight"].clone()
+        self._log_z, self._step_size = state["numbers"].tolist()
+        self._generator.set_state(state["stream"])
+
     def look(self, energy: Energy) -> float:
         """The held-out points' mean log-density under the energy as it is now."""
         with torch.no_grad():
