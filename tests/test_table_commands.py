@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import shutil
@@ -16,8 +17,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 import pytest
+from rich.console import Console
 
 from burnin.data import load_frame, save_frame
+from burnin.terminal import training_bar
 from tests.test_cli import Burnin, Result, assert_refused, burnin, contents
 
 __all__ = ["burnin"]
@@ -384,3 +387,20 @@ def test_help_shows_an_example(burnin: Burnin, command: str) -> None:
     result = burnin(command, "--help")
     assert result.code == 0
     assert f"Example: burnin {command}" in result.out
+
+
+def test_the_bar_shows_samples_and_the_numbers_of_each_arm() -> None:
+    """Below the bar, whole on a terminal of 100 columns."""
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=100, color_system=None)
+    numbers = {
+        f"{name}/{arm}": value
+        for arm in ("noise", "data")
+        for name, value in (("d", -0.25), ("r", 1.5), ("acceptance", 0.9), ("step_size", 0.05))
+    }
+    with training_bar(console, "training", 200, 128) as update:
+        update(10, numbers)
+    lines = text.getvalue().splitlines()
+    assert any("training" in line and "10/200" in line for line in lines)
+    arm = "d -0.250 r 1.5 acc 0.90 step 0.05"
+    assert any(f"1,280 samples  noise: {arm}  data: {arm}" in line for line in lines)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -15,6 +15,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 Report = Callable[[str, int, int], None]
 OnUpdate = Callable[[int, Mapping[str, float]], None]
@@ -25,15 +26,25 @@ def make_console(*, stderr: bool = True) -> Console:
     return Console(stderr=stderr, highlight=False)
 
 
+class NumberedProgress(Progress):
+    """Bars, and below them the live numbers of each: beside them they would crush the counts."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """What is shown."""
+        yield self.make_tasks_table(self.tasks)
+        for task in self.tasks:
+            if task.fields["numbers"]:
+                yield Text(task.fields["numbers"], no_wrap=True, overflow="ellipsis")
+
+
 def make_progress(console: Console) -> Progress:
     """A bar with counts, times and a line of live numbers."""
-    return Progress(
+    return NumberedProgress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=16),
+        BarColumn(bar_width=28),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[numbers]}"),
         console=console,
         refresh_per_second=4,
     )

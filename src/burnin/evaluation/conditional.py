@@ -27,8 +27,8 @@ from burnin.samplers import MALA, Engine, TargetAcceptance, run
 FIRST_STEP, RATE = 0.3, 0.5
 SPREAD = 1.3
 """Of fresh draws, in standard deviations of the guide: wider, so that weights stay bounded."""
-WIDENINGS = 8
-"""Times that a first draw is made twice as wide, where all lie beyond a wall."""
+TRIES = tuple(SPREAD * 2.0**power for power in (1, -1, 2, -2, 3, -3, 4, 6))
+"""Spreads of further first draws, where all lie beyond a wall: wide ones reach far, narrow ones less."""
 MOST_LEAPT = 30
 """Free coordinates beyond which fresh draws are hopeless, and are only made for the start."""
 MOST_NUMBERS = 2**22
@@ -168,13 +168,11 @@ def _run(chart: Chart, effort: Effort, generator: torch.Generator, told: Callabl
 
 def _start(chart: Chart, tries: int, generator: torch.Generator) -> Tensor:
     """The best of some draws for each row, by weight."""
-    u, spread = torch.zeros_like(chart.gaps.value), SPREAD
-    u, _ = _choose(chart, u, tries, spread, generator, keep=False)
-    for _ in range(WIDENINGS):
+    u, _ = _choose(chart, torch.zeros_like(chart.gaps.value), tries, SPREAD, generator, keep=False)
+    for spread in TRIES:
         lost = (~chart(u).isfinite()).nonzero().flatten()
         if not len(lost):
             return u
-        spread *= 2
         u[lost], _ = _choose(chart.rows(lost), u[lost], tries, spread, generator, keep=False)
     lost = (~chart(u).isfinite()).nonzero().flatten()
     if len(lost):

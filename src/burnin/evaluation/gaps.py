@@ -3,7 +3,8 @@
 Each row has its own map u → x. With the Gaussian guide N(mean, P⁻¹), a rough law of all coordinates:
 
     held       x = its value
-    narrow     x = low + (high - low) · Φ(u)             an interval of a few standard deviations at most
+    boxed      x = low + (high - low) · Φ(a + b u)       an interval of a few standard deviations at most;
+                                                         any interval, where correlations are left aside
     words      x = u                                     the corner of a word, and noise around it
     linear     x = mean - P_MM⁻¹ P_MR (x_R - mean_R) + L u,   L Lᵀ = P_MM⁻¹,
 
@@ -24,6 +25,8 @@ from burnin.core import Energy, InputError, evaluate
 
 NARROW = 4.0
 """Intervals of fewer standard deviations, given all else, are taken as a whole; wider ones have walls."""
+EDGE = 0.01
+"""Share of an interval that the guide's mean stays away from its ends."""
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -134,12 +137,25 @@ class Chart:
         for column in gaps.words:
             in_words[:, column.place] = True
         width = gaps.high - gaps.low
-        self.narrow = gaps.free & ~in_words & (width < NARROW * guide.narrowest)
-        self.linear = gaps.free & ~in_words & ~self.narrow
-        self._width = torch.where(self.narrow, width, torch.zeros_like(width))
-        self._low = torch.where(self.narrow, gaps.low, torch.zeros_like(width))
+        boxable = gaps.free & ~in_words & width.isfinite()
+        self.boxed = boxable & ((width < NARROW * guide.narrowest) | (guide.precision.dim() == 1))
+        self.linear = gaps.free & ~in_words & ~self.boxed
+        self._width = torch.where(self.boxed, width, torch.ones_like(width))
+        self._low = torch.where(self.boxed, gaps.low, torch.zeros_like(width))
+        self._centre, self._slope = self._box(guide)
         self._held = ~gaps.free
         self._matrix, self._shift = self._maps(guide)
+
+    def _box(self, guide: Guide) -> tuple[Tensor, Tensor]:
+        """a and b of the boxed coordinates: 0 and 1 where the interval is narrow, else the guide's."""
+        share = ((guide.mean - self._low) / self._width).clamp(EDGE, 1 - EDGE)
+        centre = torch.special.ndtri(share)
+        height = self._width * (-0.5 * centre.square() - HALF_LOG_2PI).exp()
+        narrow = self._width < NARROW * guide.narrowest
+        slope = (guide.narrowest / height).clamp(max=1.0)
+        return torch.where(narrow, torch.zeros_like(centre), centre), torch.where(
+            narrow, torch.ones_like(slope), slope
+        )
 
     def _maps(self, guide: Guide) -> tuple[Tensor, Tensor]:
         """Matrix and shift of x = y · matrix + shift, y the coordinates before the linear ones are mixed."""
@@ -159,8 +175,8 @@ class Chart:
 
     def positions(self, u: Tensor) -> Tensor:
         """x of u, (n, dim); held coordinates to the bit."""
-        cells = self._low + self._width * torch.special.ndtr(u)
-        y = torch.where(self.narrow, cells, torch.where(self._held, self.gaps.value, u))
+        cells = self._low + self._width * torch.special.ndtr(self._centre + self._slope * u)
+        y = torch.where(self.boxed, cells, torch.where(self._held, self.gaps.value, u))
         if self._matrix.dim() == 2:
             mixed = y * self._matrix + self._shift
         else:
@@ -168,10 +184,11 @@ class Chart:
         return torch.where(self.linear, mixed, y)
 
     def __call__(self, u: Tensor) -> Tensor:
-        """-log of the unnormalised density of u: E(x)/T, less log Φ′ of the narrow ones; ∞ beyond a wall."""
+        """-log of the unnormalised density of u: E(x)/T, less log Φ′ of the boxed ones; ∞ beyond a wall."""
         x = self.positions(u)
         value = evaluate(self._energy, x) / self._temperature
-        value = value + torch.where(self.narrow, 0.5 * u.square(), torch.zeros_like(u)).sum(1)
+        inner = torch.where(self.boxed, self._centre + self._slope * u, torch.zeros_like(u))
+        value = value + 0.5 * inner.square().sum(1)
         return torch.where(self._inside(x), value, torch.full_like(value, math.inf))
 
     def _inside(self, x: Tensor) -> Tensor:
@@ -185,7 +202,8 @@ class Chart:
         """The maps of some rows, in the order of `index`."""
         part = object.__new__(Chart)
         part.gaps, part._energy, part._temperature = self.gaps.rows(index), self._energy, self._temperature
-        part.narrow, part.linear, part._held = self.narrow[index], self.linear[index], self._held[index]
+        part.boxed, part.linear, part._held = self.boxed[index], self.linear[index], self._held[index]
+        part._centre, part._slope = self._centre[index], self._slope[index]
         part._width, part._low = self._width[index], self._low[index]
         part._matrix, part._shift = self._matrix[index], self._shift[index]
         return part
@@ -193,7 +211,7 @@ class Chart:
     def draw(self, u: Tensor, spread: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Fresh free coordinates, and log of the density that they were drawn from.
 
-        Linear ones from N(0, spread²), narrow ones from N(0, 1), missing words from a corner each, any as
+        Linear ones from N(0, spread²), boxed ones from N(0, 1), missing words from a corner each, any as
         likely, with unit noise. Held ones are those of `u`.
         """
         noise = torch.randn(u.shape, generator=generator, dtype=u.dtype)
@@ -208,8 +226,8 @@ class Chart:
     def log_drawn(self, u: Tensor, spread: float) -> Tensor:
         """log of the density that `draw` has at u, but for a constant, (n,)."""
         linear = torch.where(self.linear, u / spread, torch.zeros_like(u)).square().sum(1)
-        narrow = torch.where(self.narrow, u, torch.zeros_like(u)).square().sum(1)
-        found: Tensor = -0.5 * (linear + narrow)
+        boxed = torch.where(self.boxed, u, torch.zeros_like(u)).square().sum(1)
+        found: Tensor = -0.5 * (linear + boxed)
         for column in self.gaps.words:
             corners = column.corners.to(u.dtype)
             away = -0.5 * (u[:, None, column.place] - corners).square().sum(2)

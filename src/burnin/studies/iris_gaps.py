@@ -150,7 +150,7 @@ IRIS_GAPS = MeasuredStudy(
     settings=GapsRecipe,
     rows={f"seed{seed}": [f"run.seed={seed}"] for seed in SEEDS},
     quick_rows=("seed0", "seed1"),
-    metrics=(*WAYS, "right_words", "within"),
+    metrics=(*WAYS, "right_words", "within", "surely", "gain_gaussian"),
     measure=measure,
     pool=pool,
     pooled=("all",),
