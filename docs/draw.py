@@ -10,7 +10,17 @@ from typing import Any
 
 from burnin.bench import write_page
 from burnin.bench.contestants import WEIGHTED
-from burnin.studies import critic_cost, flow_rank, log_z, rbm_power, rbm_rank, rbm_savings, robust, samplers
+from burnin.studies import (
+    critic_cost,
+    flow_rank,
+    iris_gaps,
+    log_z,
+    rbm_power,
+    rbm_rank,
+    rbm_savings,
+    robust,
+    samplers,
+)
 from burnin.studies.rings import METRICS, beta_summary
 from burnin.studies.table import Rows, markdown_table
 
@@ -23,6 +33,7 @@ PAGES = (
     ROOT / "docs" / "convergent.md",
     ROOT / "docs" / "stein.md",
     ROOT / "docs" / "verdict.md",
+    ROOT / "docs" / "data.md",
 )
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
@@ -82,6 +93,7 @@ def pieces() -> dict[str, str]:
         "flow-rank": _measured("flow-rank", flow_rank.summary),
         "log-z": _measured("log-z", log_z.summary),
         "log-z-variants": log_z.variants({words: _metrics(_read(study)) for words, study in TRIED.items()}),
+        "iris-gaps": _measured("iris-gaps", iris_gaps.summary),
     }
 
 

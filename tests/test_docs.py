@@ -53,7 +53,8 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/rings.md", "docs/robust.md", "docs/stein.md", "docs/verdict.md"]
+    "name",
+    ["README.md", "docs/rings.md", "docs/robust.md", "docs/stein.md", "docs/verdict.md", "docs/data.md"],
 )
 def test_tables_are_as_drawn_from_results(name: str) -> None:
     spec = importlib.util.spec_from_file_location("draw", ROOT / "docs" / "draw.py")

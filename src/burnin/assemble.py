@@ -71,7 +71,8 @@ def build_data(config: Config) -> Density:
     Noise also gives a constant column some variance.
     """
     settings = config.data
-    if sum(given is not None for given in (settings.name, settings.file, settings.rows)) != 1:
+    sources = (settings.name, settings.file, settings.rows, settings.pictures)
+    if sum(given is not None for given in sources) != 1:
         raise InputError("data needs either a name (data.name) or a file (data.file)")
     data: Density
     if settings.name == "ica":
@@ -83,6 +84,8 @@ def build_data(config: Config) -> Density:
         raise InputError("data.dim is for the name ica; other data has its own number of dimensions")
     elif settings.rows is not None:
         data = EncodedRows.load(Path(settings.rows))
+    elif settings.pictures is not None:
+        data = Pictures.load(Path(settings.pictures))
     elif settings.file is not None:
         data = load_table(Path(settings.file))
     else:

@@ -18,6 +18,7 @@ from burnin.data import EncodedRows, Encoding, Frame
 from burnin.data.encoding import FEWEST
 from burnin.fitted import FittedTable, MeanDensity, require_contamination
 from burnin.fitting import Effort, Listener, fit_rows, go_on
+from burnin.imputing import impute
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.training import RunFolder, Trainer
@@ -278,7 +279,46 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
             density.feature_names_in_ = np.array(names, dtype=object)
         return density._take(fitted, Outcome.OK)
 
-    def _frame(self, X: ArrayLike | Frame, *, reset: bool) -> Frame:  # noqa: N803
+    def impute(
+        self,
+        X: ArrayLike | Frame,  # noqa: N803
+        *,
+        mean: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> NDArray[np.float64]:
+        """The rows, (n, n_features), with each NaN drawn from its conditional law given what is known.
+
+        Metropolis-adjusted chains draw all of a row's gaps together; bounds and steps of columns are kept.
+        For columns of words see `impute_frames`.
+
+        Arguments:
+            X: rows with NaN where a value is missing.
+            mean: whether to fill in the conditional mean, whose error is smallest, instead of a draw, which
+                keeps the spread.
+            random_state: of the chains; the estimator's own by default.
+        """
+        frame = self.impute_frames(X, mean=mean, random_state=random_state)[0]
+        words = [name for name, values in frame.columns.items() if values.dtype.kind != "f"]
+        if words:
+            raise InputError(f"{', '.join(words)} holds words, not numbers; use impute_frames")
+        return np.stack(list(frame.columns.values()), axis=1)
+
+    def impute_frames(
+        self,
+        X: ArrayLike | Frame,  # noqa: N803
+        *,
+        draws: int = 1,
+        mean: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> tuple[Frame, ...]:
+        """`impute` as frames, one for each of several draws."""
+        check_is_fitted(self)
+        frame = self._frame(X, reset=False, gaps=True)
+        given = self.random_state if random_state is None else random_state
+        stream = Streams(int(check_random_state(given).randint(2**31 - 1)))["impute"]
+        return impute(self.fitted_, frame, generator=stream, draws=draws, mean=mean).frames
+
+    def _frame(self, X: ArrayLike | Frame, *, reset: bool, gaps: bool = False) -> Frame:  # noqa: N803
         """The rows as a frame, checked as scikit-learn checks them."""
         if isinstance(X, Frame):
             if reset:
@@ -286,7 +326,12 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
                 self.feature_names_in_ = np.array(X.names, dtype=object)
             return X
         values = validate_data(
-            self, X, dtype=np.float64, reset=reset, ensure_min_samples=FEWEST if reset else 1
+            self,
+            X,
+            dtype=np.float64,
+            reset=reset,
+            ensure_min_samples=FEWEST if reset else 1,
+            ensure_all_finite="allow-nan" if gaps else True,
         )
         return Frame.of_numbers(values, [str(name) for name in getattr(self, "feature_names_in_", ())])
 

@@ -159,7 +159,7 @@ def score_data(
     log_z = _log_normaliser(model, result)
     if isinstance(known, Pictures):
         picked = torch.randperm(len(known), generator=generator)[:MOST_SCORED]
-        points = known.rows(picked, generator)
+        points = known.rows(known.pixels[picked], generator)
         what = _part(len(picked), len(known), "pictures of the training")
         return points, None, _scored(model, points, log_z, what, picked.numpy() + 1)
     if isinstance(known, Table):

@@ -92,5 +92,5 @@ def test_samples_are_drawn_by_the_recipes_chains(run: Path, tmp_path: Path) -> N
 def test_progress_shows_the_objectives_numbers() -> None:
     numbers = {"loss": 1.25, "learning_rate": 0.001, "accuracy": 0.7}
     assert live_numbers(numbers) == "loss 1.25  accuracy 0.7"
-    arm = {"loss": 1.0, "d/noise": 0.5, "r/noise": 2.0, "step_size/noise": 0.1}
-    assert live_numbers(arm) == "noise: d +0.500 r 2 step 0.1"
+    arm = {"d/noise": 0.5, "r/noise": 2.0, "acceptance/noise": 0.75, "step_size/noise": 0.1}
+    assert live_numbers(arm) == "noise: d +0.500 r 2 acc 0.75 step 0.1"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +18,8 @@ from burnin.data.idx import read_idx
 FOLDER_VARIABLE = "BURNIN_DATA"
 EDGE = 2.0**-20
 """How near to 0 or 1 a dequantised pixel may be; u below 2^-12 is rounded up to it."""
+FEWEST = 10
+"""Pictures that a density needs at least."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +111,14 @@ class Pictures:
         """n pictures drawn with replacement, (n, dim), in the range."""
         require_at_least("Pictures", 0, n=n)
         row = torch.randint(len(self), (n,), generator=generator, device=generator.device)
-        return self.rows(row, generator)
+        return self.rows(self.pixels[row.to(self.pixels.device)].to(generator.device), generator)
 
-    def rows(self, picked: Tensor, generator: torch.Generator) -> Tensor:
-        """The pictures of these numbers, counted from 0, as flat rows: in the range, or in logits."""
-        flat = self.pixels[picked.to(self.pixels.device)].flatten(1).to(generator.device)
-        byte = flat.to(torch.get_default_dtype())
+    def rows(self, pixels: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Pictures of bytes, (n, channels, height, width), as flat rows: in the range, or in logits.
+
+        The generator dequantises them; in the range nothing is drawn.
+        """
+        byte = pixels.flatten(1).to(torch.get_default_dtype())
         if not self.logit:
             return self.low + (self.high - self.low) / self.levels * byte
         u = torch.rand(byte.shape, generator=generator, dtype=byte.dtype, device=byte.device)
@@ -137,6 +142,41 @@ class Pictures:
         """
         held_out = None if self.held_out is None else self.held_out.in_logits()
         return replace(self, logit=True, held_out=held_out)
+
+    @classmethod
+    def of_folder(cls, pixels: Tensor, held_out: Tensor) -> Pictures:
+        """Pictures of one's own, in [0, 1]."""
+        apart = cls(held_out, low=0.0, high=1.0) if len(held_out) else None
+        return cls(pixels, low=0.0, high=1.0, held_out=apart)
+
+    @classmethod
+    def split(cls, pixels: Tensor, *, share: float, seed: int) -> Pictures:
+        """A share of the pictures, at least one, drawn by the seed, is held out."""
+        if len(pixels) < FEWEST:
+            raise InputError(f"there are {len(pixels)} pictures; a density needs at least {FEWEST}")
+        order = torch.randperm(len(pixels), generator=torch.Generator().manual_seed(seed))
+        held = max(1, round(share * len(pixels)))
+        kept, apart = order[held:].sort().values, order[:held].sort().values
+        return cls.of_folder(pixels[kept], pixels[apart])
+
+    def save(self, path: Path) -> None:
+        """Writes the bytes, those held out too, to a .npz file."""
+        held = self.pixels[:0] if self.held_out is None else self.held_out.pixels
+        np.savez_compressed(path, pixels=self.pixels.numpy(), held_out=held.numpy())
+
+    @classmethod
+    def load(cls, path: Path) -> Pictures:
+        """Reads what `save` wrote.
+
+        Raises:
+            InputError: when the file is missing or damaged.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                pixels, held = (torch.from_numpy(arrays[name]) for name in ("pixels", "held_out"))
+            return cls.of_folder(pixels, held)
+        except Exception as error:  # numpy, zipfile and zlib have no common error for a damaged file
+            raise InputError(f"{path} is missing or damaged; the run cannot be used without it") from error
 
     def resized(self, side: int) -> Pictures:
         """The pictures, and those held out, at another size: each new pixel is the mean of its area.

@@ -69,7 +69,8 @@ def rows_to_test(model: Model, data: Density, generator: torch.Generator) -> tup
     if isinstance(known, Pictures):
         judged = known.held_out or known
         seen = "pictures that it was trained on" if judged is known else "held-out pictures"
-        x = judged.rows(torch.randperm(len(judged), generator=generator)[:MOST_ROWS], generator)
+        picked = torch.randperm(len(judged), generator=generator)[:MOST_ROWS]
+        x = judged.rows(judged.pixels[picked], generator)
         if isinstance(data, NoisyDensity):
             x = x + data.noise * torch.randn(x.shape, generator=generator, dtype=x.dtype)
         return f"{len(x):,} {seen}", x

@@ -8,6 +8,7 @@ from burnin.studies.critic_cost import CRITIC_COST
 from burnin.studies.experiment import Experiment, run_study
 from burnin.studies.flow_rank import FLOW_RANK
 from burnin.studies.ica import ICA
+from burnin.studies.iris_gaps import IRIS_GAPS
 from burnin.studies.log_z import LOG_Z
 from burnin.studies.measured import MeasuredStudy
 from burnin.studies.oscillation import OSCILLATION
@@ -43,6 +44,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     STEIN_IMAGES,
     LOG_Z,
     BENCH_DENSITY,
+    IRIS_GAPS,
 )
 STUDIES: dict[str, Experiment[Any]] = {study.name: study for study in _ALL}
 

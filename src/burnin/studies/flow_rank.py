@@ -70,7 +70,7 @@ def measure(folder: Path, recipe: FlowRecipe, report: Report) -> dict[str, Any]:
     flow = flow_after(folder, data, recipe.flow, recipe.checkpoint, seed, report)
     judged, streams = data.held_out or data, Streams(seed)
     rows = torch.randperm(len(judged), generator=streams["order"])[: recipe.data.held_out]
-    x = judged.rows(rows, streams["dequantise"])
+    x = judged.rows(judged.pixels[rows], streams["dequantise"])
     log_prob = flow_log_prob(flow, data.shape)
     bits, scores, losses = [], [], []
     for index, block in enumerate(torch.split(x, BLOCK)):

@@ -37,6 +37,15 @@ class Snapshot:
         tensors = {name: value.detach().clone() for name, value in self.tensors.items()}
         return Snapshot(tensors, json.loads(json.dumps(self.state)))
 
+    def beside(self, name: str, other: Snapshot) -> Snapshot:
+        """This one with all of another under a name of its own; `held` takes it out again."""
+        tensors = {f"{name}.{key}": value for key, value in other.tensors.items()}
+        return Snapshot({**self.tensors, **tensors}, {**self.state, name: other.state})
+
+    def held(self, name: str) -> Snapshot | None:
+        """What `beside` put in, None if there is nothing."""
+        return Snapshot(self.part(name), self.state[name]) if name in self.state else None
+
     def part(self, prefix: str) -> dict[str, Tensor]:
         """The tensors whose name starts with `prefix` and a dot, without it."""
         start = prefix + "."
