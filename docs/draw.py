@@ -10,7 +10,7 @@ from typing import Any
 
 from burnin.bench import write_page
 from burnin.bench.contestants import WEIGHTED
-from burnin.studies import critic_cost, rbm_power, rbm_rank, rbm_savings, robust, samplers
+from burnin.studies import bench_density, critic_cost, rbm_power, rbm_rank, rbm_savings, robust, samplers
 from burnin.studies.rings import METRICS, beta_summary
 from burnin.studies.table import Rows, markdown_table
 
@@ -22,6 +22,7 @@ PAGES = (
     ROOT / "docs" / "diagnostics.md",
     ROOT / "docs" / "convergent.md",
     ROOT / "docs" / "stein.md",
+    ROOT / "docs" / "bench-density.md",
 )
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
@@ -71,6 +72,7 @@ def pieces() -> dict[str, str]:
         "rbm-savings": _measured("rbm-savings", rbm_savings.summary),
         "rbm-rank-quick": _measured("rbm-rank-quick", rbm_rank.summary),
         "rbm-rank": _measured("rbm-rank", rbm_rank.summary),
+        "bench-density": _measured("bench-density", bench_density.summary),
         "critic-cost": _measured("critic-cost", critic_cost.summary),
     }
 

@@ -106,7 +106,8 @@ def test_the_contrast_learns_what_the_base_lacks() -> None:
     """From N(0, 1.3²) to N(0, 1): a = ½ (1 - 1/1.69) and c = log Z = -log 1.3."""
     base = MixtureBase(torch.zeros(1), torch.zeros(1, 1).double(), 1.3 * torch.ones(1, 1).double())
     parts = (part.float() for part in (base.log_weights, base.means, base.factors))
-    energy = MixtureFactor(Quadratic(), *parts, temperature=1.0)
+    net = Quadratic()
+    energy = MixtureFactor(net, *parts, temperature=1.0)
     objective = BaseContrast(base.sample, temperature=1.0, ratio=2)
     optimizer = torch.optim.Adam([*energy.parameters(), *objective.companions()], lr=0.02)
     data, noise = stream(1), stream(2)
@@ -117,7 +118,7 @@ def test_the_contrast_learns_what_the_base_lacks() -> None:
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         if step >= 300:
-            learned.append((energy.net.a.item(), objective.log_normaliser.item()))
+            learned.append((net.a.item(), objective.log_normaliser.item()))
     a, c = np.mean(learned, axis=0)
     # 300,000 data points in the average: errors of some 0.003.
     assert abs(a - 0.5 * (1 - 1 / 1.69)) < 0.015

@@ -52,7 +52,9 @@ def test_there_are_examples() -> None:
     assert sum(len(blocks(page, "python")) for page in PAGES) >= 5
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/rings.md", "docs/robust.md", "docs/stein.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/rings.md", "docs/robust.md", "docs/stein.md", "docs/bench-density.md"]
+)
 def test_tables_are_as_drawn_from_results(name: str) -> None:
     spec = importlib.util.spec_from_file_location("draw", ROOT / "docs" / "draw.py")
     assert spec is not None
