@@ -11,6 +11,7 @@ from typing import Any
 from burnin.bench import write_page
 from burnin.bench.contestants import WEIGHTED
 from burnin.studies import (
+    bench_density,
     critic_cost,
     flow_rank,
     iris_gaps,
@@ -34,6 +35,7 @@ PAGES = (
     ROOT / "docs" / "stein.md",
     ROOT / "docs" / "verdict.md",
     ROOT / "docs" / "data.md",
+    ROOT / "docs" / "bench-density.md",
 )
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
@@ -89,6 +91,7 @@ def pieces() -> dict[str, str]:
         "rbm-savings": _measured("rbm-savings", rbm_savings.summary),
         "rbm-rank-quick": _measured("rbm-rank-quick", rbm_rank.summary),
         "rbm-rank": _measured("rbm-rank", rbm_rank.summary),
+        "bench-density": _measured("bench-density", bench_density.summary),
         "critic-cost": _measured("critic-cost", critic_cost.summary),
         "flow-rank": _measured("flow-rank", flow_rank.summary),
         "log-z": _measured("log-z", log_z.summary),

@@ -54,7 +54,10 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["README.md", "docs/rings.md", "docs/robust.md", "docs/stein.md", "docs/verdict.md", "docs/data.md"],
+    [
+        "README.md",
+        *(f"docs/{page}.md" for page in ("rings", "robust", "stein", "verdict", "data", "bench-density")),
+    ],
 )
 def test_tables_are_as_drawn_from_results(name: str) -> None:
     spec = importlib.util.spec_from_file_location("draw", ROOT / "docs" / "draw.py")

@@ -27,22 +27,21 @@ Bounds = Mapping[Any, tuple[float | None, float | None]]
 
 
 class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """A normalised density of rows by an energy-based model, p(x) = exp(-E(x)/T) / Z.
+    """A normalised density of rows by an energy-based model, p(x) = q(x) exp(-f(x)/T) / Z.
 
-    The hybrid scheme on whitened coordinates: chains from data, and annealed chains from noise with β = 0.3,
-    steps scaled for each coordinate, a Gaussian factor beside the network (docs/rings.md: what decided). A
-    short pilot run chooses step sizes and the length of chains; training ends when the likelihood of held-out
-    rows no longer rises. log Z comes from a grid in one and two dimensions and from annealed importance
-    sampling beyond; `normaliser_` says which, and between which bounds.
+    q is a mixture of Gaussians, chosen by cross-validation on whitened coordinates; the network f learns what
+    it lacks, by telling rows from draws of q (docs/data.md: what is chosen). Training ends when the
+    likelihood of held-out rows no longer rises. log Z comes from a grid in one and two dimensions and from
+    annealed importance sampling beyond; `normaliser_` says which, and between which bounds.
 
     Arguments:
         width: units in each of the network's three layers; None chooses by the number of rows.
-        temperature: T; None chooses.
-        step_size: first step of chains, in units of the fitted scale; None chooses by a pilot run.
-        num_steps: length of chains from data; None chooses likewise.
+        temperature: T; None takes 1.
+        step_size: of the chains that sample; None chooses by a pilot run.
+        num_steps: length of those chains; None chooses likewise.
         noise: Gaussian noise on the data, in standard deviations; None takes a fifth of Scott's bandwidth.
         learning_rate: of Adam; None takes the recipe's.
-        batch_size: rows, and chains, for each update.
+        batch_size: rows for each update, beside four times as many draws of q.
         max_updates: updates of the weights at most.
         patience: looks at the held-out likelihood, one every 25 updates, without a new best before it ends.
         minutes: time that may be used, about; None for as long as it takes. Only without it does the same

@@ -12,7 +12,7 @@ import typer
 
 from burnin.core import InputError, Outcome
 from burnin.data import Frame, load_frame, save_frame
-from burnin.terminal import make_console, training_bar
+from burnin.terminal import fitting_bar, make_console
 
 if TYPE_CHECKING:
     from burnin.fitted import FittedTable
@@ -110,8 +110,8 @@ def fit_table(
         bounds=dict(map(parse_bound, bounds or [])),
         random_state=seed,
     )
-    with training_bar(console, "training", max_updates, density.batch_size) as update:
-        listener = Listener(update, say)
+    with fitting_bar(console, max_updates, density.batch_size) as (update, report):
+        listener = Listener(update, say, report)
         if resume:
             if out is None:
                 raise InputError("--resume needs --out, the folder of the fit to go on with")

@@ -74,29 +74,44 @@ def shown_progress(console: Console) -> Iterator[Callable[[], Progress]]:
 def training_bar(console: Console, label: str, total: int, batch_size: int = 0) -> Iterator[OnUpdate]:
     """A bar for training that shows samples so far, and d, r, acceptance and step size of each arm."""
     with shown_progress(console) as show:
-        tasks: list[TaskID] = []
-
-        def update(step: int, numbers: Mapping[str, float]) -> None:
-            if not tasks:
-                tasks.append(show().add_task(label, total=total, numbers=""))
-            seen = f"{step * batch_size:,} samples  " if batch_size else ""
-            show().update(tasks[0], completed=step, numbers=seen + live_numbers(numbers))
-
-        yield update
+        yield _training(show, label, total, batch_size)
 
 
 @contextmanager
 def stages_bar(console: Console) -> Iterator[Report]:
     """A bar that starts anew for each stage of a judgement."""
     with shown_progress(console) as show:
-        tasks: dict[str, TaskID] = {}
+        yield _stages(show)
 
-        def report(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = show().add_task(what, total=total, numbers="")
-            show().update(tasks[what], completed=done, total=total)
 
-        yield report
+@contextmanager
+def fitting_bar(console: Console, total: int, batch_size: int) -> Iterator[tuple[OnUpdate, Report]]:
+    """Bars for a fit: its training, with samples so far, and each stage before and after."""
+    with shown_progress(console) as show:
+        yield _training(show, "training", total, batch_size), _stages(show)
+
+
+def _training(show: Callable[[], Progress], label: str, total: int, batch_size: int) -> OnUpdate:
+    tasks: list[TaskID] = []
+
+    def update(step: int, numbers: Mapping[str, float]) -> None:
+        if not tasks:
+            tasks.append(show().add_task(label, total=total, numbers=""))
+        seen = f"{step * batch_size:,} samples  " if batch_size else ""
+        show().update(tasks[0], completed=step, numbers=seen + live_numbers(numbers))
+
+    return update
+
+
+def _stages(show: Callable[[], Progress]) -> Report:
+    tasks: dict[str, TaskID] = {}
+
+    def report(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            tasks[what] = show().add_task(what, total=total, numbers="")
+        show().update(tasks[what], completed=done, total=total)
+
+    return report
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from burnin.energies import (
     GaussianEnergy,
     GaussianFactor,
     ICAEnergy,
+    MixtureFactor,
     Standardised,
 )
 from burnin.energies.networks import ACTIVATIONS
@@ -46,6 +47,14 @@ def factor(stream: torch.Generator, learned: bool) -> GaussianFactor:
     return GaussianFactor(mlp(stream), MEAN, STD, temperature=0.3, learned=learned)
 
 
+def mixture(stream: torch.Generator, full: bool) -> MixtureFactor:
+    spread = torch.rand(2, DIM, generator=stream) + 0.5
+    factors = spread.diag_embed() + 0.2 * torch.ones(DIM, DIM).tril(-1) if full else spread
+    means = torch.randn(2, DIM, generator=stream)
+    weights = torch.tensor([0.3, 0.7])
+    return MixtureFactor(mlp(stream), weights.log(), means, factors, temperature=0.3)
+
+
 def log_student(x: Tensor) -> Tensor:
     return -2.5 * torch.log1p(x.square().sum(1) / 3)
 
@@ -65,6 +74,8 @@ ENERGIES: dict[str, Make] = {
     "standardised fourier": lambda stream, dtype: Standardised(fourier(stream), MEAN, STD).to(dtype),
     "factor": lambda stream, dtype: factor(stream, learned=False).to(dtype),
     "factor learned": lambda stream, dtype: factor(stream, learned=True).to(dtype),
+    "mixture": lambda stream, dtype: mixture(stream, full=True).to(dtype),
+    "mixture diagonal": lambda stream, dtype: mixture(stream, full=False).to(dtype),
     "gaussian": gaussian,
     "ica laplace": lambda stream, dtype: ICAEnergy.random(DIM, "laplace", stream, temperature=0.3).to(dtype),
     "ica logistic": lambda stream, dtype: ICAEnergy.random(DIM, "logistic", stream).to(dtype),

@@ -186,13 +186,12 @@ def _cells(
 
 
 def _rows() -> dict[str, list[str]]:
-    """Every split of every data set, and of every class of outliers: small tables first, digits last."""
+    """For every split the density of every data set, then every class of outliers: digits last."""
     order = sorted(DIMS, key=lambda data: data == "digits")
     rows: dict[str, list[str]] = {}
     for split in range(SPLITS):
         for data in order:
             rows[f"loglik-{data}-s{split}"] = [f'case.data="{data}"', f"case.split={split}"]
-    for split in range(SPLITS):
         for data, number in CLASSES.items():
             for outlier in range(number):
                 changes = [f'case.data="{data}"', f"case.split={split}", f"case.outlier={outlier}"]
@@ -208,7 +207,7 @@ BENCH_DENSITY = MeasuredStudy(
     settings=DensityRecipe,
     rows=_rows(),
     quick_rows=("loglik-iris-s0", "auroc-iris-c0-s0"),
-    metrics=(),
+    metrics=(ENERGY, "gap_in_errors", "above_both"),
     measure=measure,
     pool=pool,
     pooled=(*(f"{kind}-{data}" for kind in ("loglik", "auroc") for data in DIMS), "ranks", "densities"),
