@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from burnin import discrepancies
 from burnin.core import BurninError, Density
 from burnin.data import EncodedRows, NoisyDensity, Pictures, Table, clean
-from burnin.discrepancies import GoodnessOfFit, KernelSettings, test
+from burnin.discrepancies import GoodnessOfFit, KernelSettings
 from burnin.discrepancies.goodness import FEWEST_ROWS, Method
 from burnin.evaluation.model import Model
 
@@ -50,7 +51,7 @@ def fit_test(model: Model, data: Density, generator: torch.Generator) -> FitTest
         return FitTest(rows, None, f"there are {len(x)} rows; a test needs at least {FEWEST_ROWS}")
     try:
         kernel = KernelSettings(bandwidth="median" if len(x) < FEWEST_FITTED else None)
-        return FitTest(rows, test(model, x, METHOD, generator=generator, kernel=kernel))
+        return FitTest(rows, discrepancies.test(model, x, METHOD, generator=generator, kernel=kernel))
     except BurninError as error:
         return FitTest(rows, None, str(error))
 

@@ -97,7 +97,7 @@ def _through_a_row(model: Model, rows: Rows) -> tuple[Panels, ...]:
         f"{name} {value if isinstance(value, str) else format(value, '.4g')}"
         for name, value in list(zip(columns.names, columns.cells(anchor), strict=True))[:8]
     )
-    more = " …" if len(columns) > 8 else ""
+    more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
     caption = (
         f"Slices through the likeliest row (cross): {held}{more}. On each, the other columns stay as in that "
         f"row. Colours are log-densities, from the highest of a slice to {DEPTH:g} nats below, black."

@@ -125,7 +125,7 @@ def direct_panels(metrics: Sequence[Mapping[str, Any]]) -> tuple[Panel, ...]:
 
     def draw_of(values: Values) -> Draw:
         def draw(axes: Axes) -> None:
-            axes.plot(update, values, color="C0", alpha=0.25, linewidth=0.6)
+            axes.plot(update, values, color="C0", alpha=0.25, linewidth=0.6, rasterized=True)
             axes.plot(*smooth(update, values), color="C0")
             axes.set_xlabel("update")
 
@@ -203,12 +203,13 @@ def _finish_lags(axes: Axes, unit: str) -> None:
 
 def _draw_d(axes: Axes, series: ArmSeries, temperature: float, color: str) -> None:
     d = series.d / temperature
-    axes.plot(series.update, d, color=color, alpha=0.25, linewidth=0.6)
+    axes.plot(series.update, d, color=color, alpha=0.25, linewidth=0.6, rasterized=True)
     axes.plot(*smooth(series.update, d), color=color, label=series.name)
 
 
 def _draw_r(axes: Axes, arm: ArmDiagnosis, color: str) -> None:
-    axes.plot(arm.series.update, arm.series.r, color=color, label=arm.series.name, linewidth=0.8)
+    series = arm.series
+    axes.plot(series.update, series.r, color=color, label=series.name, linewidth=0.8, rasterized=True)
     if arm.noise_level is not None:
         axes.plot(arm.series.update, arm.noise_level, color=color, linestyle=":", linewidth=1.2)
 
