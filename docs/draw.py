@@ -10,7 +10,7 @@ from typing import Any
 
 from burnin.bench import write_page
 from burnin.bench.contestants import WEIGHTED
-from burnin.studies import critic_cost, log_z, rbm_power, rbm_rank, rbm_savings, robust, samplers
+from burnin.studies import critic_cost, flow_rank, log_z, rbm_power, rbm_rank, rbm_savings, robust, samplers
 from burnin.studies.rings import METRICS, beta_summary
 from burnin.studies.table import Rows, markdown_table
 
@@ -79,6 +79,7 @@ def pieces() -> dict[str, str]:
         "rbm-rank-quick": _measured("rbm-rank-quick", rbm_rank.summary),
         "rbm-rank": _measured("rbm-rank", rbm_rank.summary),
         "critic-cost": _measured("critic-cost", critic_cost.summary),
+        "flow-rank": _measured("flow-rank", flow_rank.summary),
         "log-z": _measured("log-z", log_z.summary),
         "log-z-variants": log_z.variants({words: _metrics(_read(study)) for words, study in TRIED.items()}),
     }

@@ -133,15 +133,16 @@ def test_pickle_and_joblib_keep_the_model_and_can_go_on(tmp_path: Path) -> None:
         assert again.partial_fit(x).n_updates_ >= density.n_updates_
 
 
-def test_partial_fit_goes_on_and_gets_better() -> None:
+def test_partial_fit_goes_on_with_rows_of_another_law() -> None:
+    """From two clusters to one of them, whose density is then higher by log 1/0.6 = 0.51."""
     x, other = two_clusters(500, 0), two_clusters(1000, 5)
-    density = EnergyDensity(max_updates=50, random_state=0).partial_fit(x)
-    before, updates = density.score(other), density.n_updates_
-    for _ in range(5):
-        density.partial_fit(x)
+    density = EnergyDensity(max_updates=100, random_state=0).partial_fit(x)
+    right, seen = other[other[:, 0] > 0], x[x[:, 0] > 0]
+    before, updates = density.score(right), density.n_updates_
+    for _ in range(3):
+        density.partial_fit(seen)
     assert density.n_updates_ > updates + 100
-    # From near the Gaussian that it started as.
-    assert density.score(other) > before + 0.2
+    assert density.score(right) > before + 0.2
 
 
 def test_in_a_pipeline_and_a_search() -> None:
@@ -216,7 +217,7 @@ def test_it_says_what_it_chose(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "x1, x2: continuous" in said
     assert "network: 3 × 32 units, temperature" in said
-    assert "falling to" in said
+    assert "base: 5 mixtures of" in said
     assert "acceptance " in said
 
 

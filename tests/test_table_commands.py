@@ -70,6 +70,7 @@ def test_a_fit_leaves_a_run_that_says_what_the_columns_are(run: Path) -> None:
         "config.toml",
         "encoding.json",
         "rows.npz",
+        "base.npz",
         "choice.json",
         "fitted.json",
         "metrics.jsonl",
@@ -176,7 +177,7 @@ def test_the_run_may_be_moved_and_judged(burnin: Burnin, run: Path) -> None:
     result = burnin("test", "elsewhere", "--data", "held-out.csv", "--method", "ksd")
     assert result.code == 0, result.err
     assert result.out.startswith("p = ")
-    assert burnin("diagnose", "elsewhere").code == 0
+    assert_refused(burnin("diagnose", "elsewhere"), "without chains")
 
 
 def damage_fitted(run: Path) -> None:
@@ -195,6 +196,10 @@ def damage_rows(run: Path) -> None:
     (run / "rows.npz").write_bytes(b"PK")
 
 
+def damage_base(run: Path) -> None:
+    (run / "base.npz").write_bytes(b"PK")
+
+
 @pytest.mark.parametrize(
     ("damage", "word"),
     [
@@ -202,6 +207,7 @@ def damage_rows(run: Path) -> None:
         (remove_fitted, "burnin fit"),
         (damage_encoding, "damaged"),
         (damage_rows, "damaged"),
+        (damage_base, "damaged"),
     ],
 )
 def test_a_damaged_run_is_named(burnin: Burnin, run: Path, damage: Callable[[Path], None], word: str) -> None:

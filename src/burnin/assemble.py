@@ -13,6 +13,7 @@ from burnin.assemble_direct import build_direct_objective, build_optimizer
 from burnin.config import (
     FROM_NOISE,
     Config,
+    DataSettings,
     ModelSettings,
     SamplerSettings,
     SchemeSettings,
@@ -38,8 +39,10 @@ from burnin.energies import (
     GaussianBernoulliRBM,
     GaussianFactor,
     ICAEnergy,
+    MixtureFactor,
     Standardised,
 )
+from burnin.evaluation.bridge import MixtureBase
 from burnin.evaluation.model import Chain, Model
 from burnin.objectives import contrast
 from burnin.rng import Streams
@@ -84,11 +87,19 @@ def build_data(config: Config) -> Density:
         data = load_table(Path(settings.file))
     else:
         data = make_density(settings.name or "")
+    return _noised(config, _pictured(settings, data))
+
+
+def _pictured(settings: DataSettings, data: Density) -> Density:
+    """Pictures at the size and in the space that the settings say; other data as it is."""
+    if settings.side is None and not settings.logit:
+        return data
+    if not isinstance(data, Pictures):
+        key = "data.logit" if settings.side is None else "data.side"
+        raise InputError(f"{key} is for pictures; this data has none: leave it out")
     if settings.side is not None:
-        if not isinstance(data, Pictures):
-            raise InputError("data.side is the size of pictures; this data has none: leave it out")
         data = data.resized(settings.side)
-    return _noised(config, data)
+    return data.in_logits() if settings.logit else data
 
 
 def _noised(config: Config, data: Density) -> Density:
@@ -96,10 +107,17 @@ def _noised(config: Config, data: Density) -> Density:
 
 
 def build_energy(
-    config: Config, data: Density, mean: Tensor, std: Tensor, generator: torch.Generator
+    config: Config,
+    data: Density,
+    mean: Tensor,
+    std: Tensor,
+    generator: torch.Generator,
+    base: MixtureBase | None = None,
 ) -> nn.Module:
-    """The network, its view of the coordinates, and its Gaussian factor; or linear ICA, or an RBM."""
+    """The network, its view of the coordinates, its Gaussian factor or its base; or linear ICA, or an RBM."""
     model, dim = config.model, data.dim
+    if base is not None and (model.kind in ("ica", "rbm") or model.gaussian_factor != "none"):
+        raise InputError("model.base is for networks without a gaussian_factor")
     if model.kind in ("ica", "rbm") and (model.gaussian_factor != "none" or model.frequencies):
         raise InputError(f"model.kind {model.kind!r} takes no gaussian_factor and no frequencies")
     if model.kind == "ica":
@@ -118,6 +136,9 @@ def build_energy(
     if model.gaussian_factor != "none":
         learned = model.gaussian_factor == "learned"
         net = GaussianFactor(net, mean, std, temperature=model.temperature, learned=learned)
+    if base is not None:
+        parts = (part.to(mean.dtype) for part in (base.log_weights, base.means, base.factors))
+        net = MixtureFactor(net, *parts, temperature=model.temperature)
     return net
 
 
@@ -170,16 +191,27 @@ def build_engine(
     return Engine(config.run.compile, threads=threads, say=say)
 
 
-def build_trainer(config: Config, engine: Engine | None = None, data: Density | None = None) -> Trainer:
-    """Everything of a training run, at its start; `data` where it is in memory already."""
+def build_base(config: Config) -> MixtureBase | None:
+    """The mixture that the energy corrects, where the configuration names one."""
+    return None if config.model.base is None else MixtureBase.load(Path(config.model.base))
+
+
+def build_trainer(
+    config: Config,
+    engine: Engine | None = None,
+    data: Density | None = None,
+    base: MixtureBase | None = None,
+) -> Trainer:
+    """Everything of a training run, at its start; `data` and `base` where they are in memory already."""
     streams = Streams(config.run.seed)
+    base = build_base(config) if base is None else base
     data = build_data(config) if data is None else _noised(config, data)
     moments = data.sample(MOMENT_SAMPLES, streams["moments"])
     mean, std = moments.mean(0), moments.std(0)
     constant = [index + 1 for index in (moments == moments[0]).all(0).nonzero().flatten().tolist()]
     if constant:
         raise InputError(f"the data's columns {constant} are constant (no variance); leave them out")
-    energy = build_energy(config, data, mean, std, streams["weights"])
+    energy = build_energy(config, data, mean, std, streams["weights"], base)
     temperature = config.model.temperature
     scale = None
     if config.sampler.scale == "fisher":
@@ -189,7 +221,9 @@ def build_trainer(config: Config, engine: Engine | None = None, data: Density | 
             decay=config.sampler.scale_decay,
             floor=config.sampler.scale_floor,
         )
-    direct = build_direct_objective(config, energy, moments, streams) if config.without_chains else None
+    direct = None
+    if config.without_chains:
+        direct = build_direct_objective(config, energy, moments, streams, base)
     optimizer = build_optimizer(config, energy, direct)
     scheduler = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
@@ -292,22 +326,28 @@ def _beta(scheme: SchemeSettings) -> float | Ramp:
 def load_model(folder: Path, engine: Engine | None = None) -> Model:
     """The model that a run's newest checkpoint holds."""
     config = in_folder(read_run_config(folder), folder)
-    trainer = build_trainer(config, engine)
+    base = build_base(config)
+    trainer = build_trainer(config, engine, base=base)
     snapshot = load_checkpoint(folder)
     trainer.restore(snapshot)
-    return model_of(trainer, config)
+    return model_of(trainer, config, base)
 
 
-def model_of(trainer: Trainer, config: Config) -> Model:
-    """The model of a trainer as it is now."""
+def model_of(trainer: Trainer, config: Config, base: MixtureBase | None = None) -> Model:
+    """The model of a trainer as it is now, with the mixture that it corrects where there is one."""
     scale = trainer.parts.scale.value() if trainer.parts.scale is not None else None
-    return finish_model(
-        config, trainer.model, held_out(trainer.parts.data), scale, trainer.step, trainer.engine
-    )
+    data = held_out(trainer.parts.data)
+    return finish_model(config, trainer.model, data, scale, trainer.step, trainer.engine, base)
 
 
 def finish_model(
-    config: Config, energy: nn.Module, data: Density, scale: Tensor | None, num_updates: int, engine: Engine
+    config: Config,
+    energy: nn.Module,
+    data: Density,
+    scale: Tensor | None,
+    num_updates: int,
+    engine: Engine,
+    base: MixtureBase | None = None,
 ) -> Model:
     """A trained energy with the chains that its configuration names."""
     from_noise, at_test, temperature = config.noise_sampler(), config.test_sampler(), config.model.temperature
@@ -324,6 +364,7 @@ def finish_model(
         scheme=f"none (objective {config.objective.name})" if config.without_chains else config.scheme.name,
         num_updates=num_updates,
         engine=engine,
+        base=base,
     )
 
 

@@ -9,7 +9,9 @@ from torch import Tensor, nn
 
 from burnin.config import Config, nearest
 from burnin.core import Energy, InputError
+from burnin.evaluation.bridge import MixtureBase
 from burnin.objectives import (
+    BaseContrast,
     ConditionalNoiseContrast,
     DenoisingScoreMatching,
     DirectObjective,
@@ -23,7 +25,9 @@ from burnin.rng import Streams
 from burnin.stein import mlp_critic
 
 
-def build_direct_objective(config: Config, energy: Energy, data: Tensor, streams: Streams) -> DirectObjective:
+def build_direct_objective(
+    config: Config, energy: Energy, data: Tensor, streams: Streams, base: MixtureBase | None = None
+) -> DirectObjective:
     """The objective that the configuration names, at its start.
 
     Arguments:
@@ -31,6 +35,7 @@ def build_direct_objective(config: Config, energy: Energy, data: Tensor, streams
         energy: what is to be trained; nce starts its constant from it.
         data: points that nce fits its noise to, (n, dim).
         streams: "critic" draws the critic's first weights, "objective" the noise of nce's start.
+        base: the mixture that the energy corrects: nce takes it for its noise.
     """
     settings, temperature = config.objective, config.model.temperature
     if settings.name == "score-matching":
@@ -44,6 +49,8 @@ def build_direct_objective(config: Config, energy: Energy, data: Tensor, streams
                 "in closed form; choose another objective.name, or model.kind ica"
             )
         return Likelihood(temperature)
+    if settings.name == "nce" and base is not None:
+        return BaseContrast(base.sample, temperature=temperature, ratio=settings.noise_ratio)
     if settings.name == "nce":
         noise = NoiseContrast.fitted(
             data, temperature=temperature, ratio=settings.noise_ratio, diagonal=settings.noise_diagonal

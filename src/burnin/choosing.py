@@ -1,40 +1,36 @@
-"""What is chosen for a table by itself: network, temperature, steps and length of chains."""
+"""What is chosen for a table by itself: the base, the network, and the chains that sample."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 
 from burnin.assemble import build_trainer
+from burnin.base_choice import Report, choose_base
 from burnin.config import Config, DataSettings, load_config
-from burnin.core import ChainState, Energy, Sampler, evaluate
+from burnin.core import ChainState, Energy, Sampler
 from burnin.data import EncodedRows
-from burnin.energies import GaussianFactor
+from burnin.evaluation import MixtureBase
 from burnin.rng import Streams
-from burnin.samplers import MALA, Engine, Knots, Langevin, RunResult, TargetAcceptance, run
+from burnin.samplers import MALA, Engine, RunResult, TargetAcceptance, run
 from burnin.training import Trainer
 
-ROWS_FILE = "rows.npz"
-PILOT_UPDATES = 40
+ROWS_FILE, BASE_FILE = "rows.npz", "base.npz"
+PILOT_UPDATES = 10
 PILOT_CHAINS = 256
 PILOT_STEPS = 100
 PILOT_RATE = 0.5
-FAST, SURE = 0.574, 0.9
-"""Acceptance, were there a Metropolis check, of the chains' first steps and of their last."""
-LONGEST = (0.3, 0.05)
-"""Of either, at most, those of the rings: in few dimensions an acceptance allows unstable steps."""
+ACCEPTANCE = 0.574
+LONGEST = 0.5
+"""Of steps: in few dimensions an acceptance allows longer ones, which hardly move a chain further."""
 LENGTHS = (20, 30, 50, 75, 100)
 FORGOTTEN = 0.5
 """Displacement of chains from data that is enough: 1 is that of independent draws."""
-QUIET = 0.1
-"""Spread of the untrained network's energies at the data, over T: it starts as the Gaussian factor alone."""
 NOISE = 0.2
 """Noise on the data, as a share of Scott's bandwidth n^(-1/(d + 4)): smooths what few rows cannot tell."""
-COOLING = (0.3, 0.85)
-"""Shares of a chain from noise at which it begins to cool from HEAT · T, and is cool."""
-HEAT = 8.0
 
 
 @dataclass(frozen=True)
@@ -56,21 +52,22 @@ class Choice:
     """What was chosen, and what it rests on.
 
     Attributes:
+        base: the mixture that the network corrects, in words.
         width: of the network's three layers.
         temperature: T.
         noise: on the data's whitened coordinates.
-        first_step, last_step: step sizes along a chain, in units of the fitted scale.
-        num_steps: length of chains from data; those from noise are twice as long.
-        acceptance: of the last step, were there a Metropolis check.
+        step_size: of the chains that sample.
+        num_steps: their length.
+        acceptance: of a step.
         displacement: of chains from data over their length; 1 is that of independent draws.
         seconds: for an update, as the pilot measured it.
     """
 
+    base: str
     width: int
     temperature: float
     noise: float
-    first_step: float
-    last_step: float
+    step_size: float
     num_steps: int
     acceptance: float
     displacement: float
@@ -79,53 +76,50 @@ class Choice:
     def describe(self) -> list[str]:
         """The choices in words."""
         return [
+            self.base,
             f"network: 3 × {self.width} units, temperature {self.temperature:.3g}, "
             f"noise of {self.noise:.2g} standard deviations on the data",
-            f"chains: {self.num_steps} steps of {self.first_step:.3g} falling to {self.last_step:.3g} "
-            f"(acceptance {self.acceptance:.2f} at the last, displacement {self.displacement:.2f})",
+            f"chains that sample: {self.num_steps} steps of {self.step_size:.3g} "
+            f"(acceptance {self.acceptance:.2f}, displacement {self.displacement:.2f})",
         ]
 
-    def as_dict(self) -> dict[str, float]:
+    def as_dict(self) -> dict[str, Any]:
         """Everything by name."""
         return asdict(self)
 
 
 def choose(
-    rows: EncodedRows, wishes: Wishes, seed: int, engine: Engine | None = None
-) -> tuple[Config, Choice]:
-    """A configuration for these rows: the recipe `table` with what a short pilot run finds.
+    rows: EncodedRows,
+    wishes: Wishes,
+    seed: int,
+    engine: Engine | None = None,
+    report: Report | None = None,
+) -> tuple[Config, Choice, MixtureBase]:
+    """A configuration for these rows: the recipe `table` with what the rows and a short pilot run say.
 
-    The width follows the number of rows. The temperature makes the untrained network quiet. A pilot trains
-    for a few updates; Metropolis-adjusted chains from data then find the step that is accepted with `FAST`,
-    which chains begin with, and with `SURE`, which they end with (`LONGEST` at most); their length is the
-    shortest that moves them half as far as independent draws.
+    The base is chosen by cross-validation (`choose_base`), the width follows the number of rows. A pilot
+    trains for a few updates; Metropolis-adjusted chains from data then find the step that is accepted with
+    `ACCEPTANCE` (`LONGEST` at most), and the shortest length that moves them half as far as independent
+    draws.
     """
+    base, chosen = choose_base(rows.each(Streams(seed)["base"]), seed, report)
     width = wishes.width or _width(len(rows))
-    config = _configure(rows, wishes, seed, width, wishes.temperature or 0.5, (0.3, 0.05), 30)
-    if wishes.temperature is None:
-        config = config.model_copy(
-            update={"model": config.model.model_copy(update={"temperature": _temperature(config, rows)})}
-        )
-    temperature = config.model.temperature
-    trainer = build_trainer(config, engine, rows)
-    updates = min(PILOT_UPDATES, wishes.max_updates)
-    before = time.perf_counter()
+    config = _configure(rows, wishes, seed, width, 0.1, LENGTHS[0])
+    trainer = build_trainer(config, engine, rows, base)
+    updates, before = min(PILOT_UPDATES, wishes.max_updates), time.perf_counter()
     trainer.train(updates)
     seconds = (time.perf_counter() - before) / updates
     probe = _Probe(trainer, Streams(seed)["pilot"])
-    first = wishes.step_size or min(LONGEST[0], probe.step_for(FAST))
-    last = min(LONGEST[1], first, probe.step_for(SURE))
+    step_size = wishes.step_size or min(LONGEST, probe.step_size())
     lengths = (wishes.num_steps,) if wishes.num_steps is not None else LENGTHS
-    length, displacement = lengths[0], 0.0
+    length, acceptance, displacement = lengths[0], 0.0, 0.0
     for length in lengths:
-        displacement = probe.displacement(first, last, length)
+        acceptance, displacement = probe.walk(step_size, length)
         if displacement >= FORGOTTEN:
             break
-    # The pilot's chains had 30 and 60 steps.
-    seconds *= max(1.0, length / 30)
-    config = _configure(rows, wishes, seed, width, temperature, (first, last), length)
-    chosen = (width, temperature, config.data.noise, first, last, length)
-    return config, Choice(*chosen, probe.acceptance(last), displacement, seconds)
+    config = _configure(rows, wishes, seed, width, step_size, length)
+    settled = (width, config.model.temperature, config.data.noise, step_size, length)
+    return config, Choice(chosen.describe(), *settled, acceptance, displacement, seconds), base
 
 
 class _Probe:
@@ -133,31 +127,23 @@ class _Probe:
 
     def __init__(self, trainer: Trainer, generator: torch.Generator) -> None:
         self._energy: Energy = trainer.model.eval()
-        self._temperature = trainer.parts.arms[0].sampler.temperature
-        self._scale = trainer.parts.scale.value() if trainer.parts.scale is not None else None
         self._start = trainer.parts.data.sample(PILOT_CHAINS, generator)
         self._generator, self._engine = generator, trainer.engine
+        self._temperature: float = trainer.model.temperature  # type: ignore[assignment]
 
-    def step_for(self, acceptance: float) -> float:
-        """The step that is accepted so often."""
-        sampler = MALA(0.1, self._temperature, TargetAcceptance(acceptance, until=None, rate=PILOT_RATE))
-        state = sampler.init(self._energy, self._start, scale=self._scale)
-        return float(self._run(sampler, state, PILOT_STEPS).state.step_size)
+    def step_size(self) -> float:
+        """The step that is accepted with `ACCEPTANCE`."""
+        sampler = MALA(0.1, self._temperature, TargetAcceptance(ACCEPTANCE, until=None, rate=PILOT_RATE))
+        return float(self._run(sampler, PILOT_STEPS).state.step_size)
 
-    def acceptance(self, step_size: float) -> float:
-        """How often a step is accepted."""
-        sampler = MALA(step_size, self._temperature)
-        state = sampler.init(self._energy, self._start, scale=self._scale)
-        return self._run(sampler, state, PILOT_STEPS // 2).acceptance
+    def walk(self, step_size: float, num_steps: int) -> tuple[float, float]:
+        """Acceptance, and the mean squared way of chains from data over that between independent draws."""
+        result = self._run(MALA(step_size, self._temperature), num_steps)
+        way = (result.state.position - self._start).square().mean(0)
+        return result.acceptance, (way / (2 * self._start.var(0).clamp(min=1e-12))).mean().item()
 
-    def displacement(self, first: float, last: float, num_steps: int) -> float:
-        """Mean squared way of plain chains from data, over that between independent draws."""
-        sampler = Langevin(Knots(((0, first), (num_steps, last))), self._temperature)
-        state = sampler.init(self._energy, self._start, scale=self._scale)
-        way = (self._run(sampler, state, num_steps).state.position - self._start).square().mean(0)
-        return (way / (2 * self._start.var(0).clamp(min=1e-12))).mean().item()
-
-    def _run(self, sampler: Sampler, state: ChainState, num_steps: int) -> RunResult:
+    def _run(self, sampler: Sampler, num_steps: int) -> RunResult:
+        state: ChainState = sampler.init(self._energy, self._start)
         return run(
             sampler,
             self._energy,
@@ -172,58 +158,32 @@ def _width(n: int) -> int:
     return 32 if n < 500 else 64 if n < 5000 else 128
 
 
-def _temperature(config: Config, rows: EncodedRows) -> float:
-    """So that the untrained network's energies at the data spread by `QUIET` · T."""
-    energy = build_trainer(config, None, rows).parts.energy
-    assert isinstance(energy, GaussianFactor)
-    with torch.no_grad():
-        spread = evaluate(energy.net, rows.sample(PILOT_CHAINS, Streams(config.run.seed)["pilot"])).std()
-    return min(1.0, max(0.05, spread.item() / QUIET))
-
-
 def _configure(
-    rows: EncodedRows,
-    wishes: Wishes,
-    seed: int,
-    width: int,
-    temperature: float,
-    steps: tuple[float, float],
-    length: int,
+    rows: EncodedRows, wishes: Wishes, seed: int, width: int, step_size: float, length: int
 ) -> Config:
-    first, last = steps
-    twice = 2 * length
-    hot, cool = (max(1, round(share * twice)) for share in COOLING)
     table = load_config("table")
-    batch = wishes.batch_size
     noise = NOISE * len(rows) ** (-1 / (rows.dim + 4)) if wishes.noise is None else wishes.noise
+    run = {"seed": seed, "updates": wishes.max_updates, "batch_size": wishes.batch_size}
+    model = {
+        "width": width,
+        "temperature": wishes.temperature or table.model.temperature,
+        "frequencies": _frequencies(rows),
+        "gaussian_factor": "none",
+        "base": BASE_FILE,
+    }
+    rate = wishes.learning_rate or table.optimizer.learning_rate
     return table.model_copy(
         update={
             "title": "a table",
             "data": DataSettings(rows=ROWS_FILE, noise=noise),
-            "run": table.run.model_copy(
-                update={"seed": seed, "updates": wishes.max_updates, "batch_size": batch}
-            ),
-            "model": table.model.model_copy(
-                update={"width": width, "temperature": temperature, "frequencies": _frequencies(rows)}
-            ),
-            "sampler": table.sampler.model_copy(
-                update={"num_steps": length, "step_size": [(0, first), (length, last)]}
-            ),
-            "sampler_from_noise": {
-                **table.sampler_from_noise,
-                "num_steps": twice,
-                "num_chains": max(1, batch // 2),
-                "step_size": [[hot, first * 5 / 3], [cool, first * 2 / 3], [twice, last]],
-                "heat": [[hot, HEAT], [cool, 1.0]],
-            },
-            "optimizer": table.optimizer.model_copy(
-                update={"learning_rate": wishes.learning_rate or table.optimizer.learning_rate}
-            ),
+            "run": table.run.model_copy(update=run),
+            "model": table.model.model_copy(update=model),
+            "sampler": table.sampler.model_copy(update={"num_steps": length, "step_size": step_size}),
+            "optimizer": table.optimizer.model_copy(update={"learning_rate": rate}),
         }
     )
 
 
 def _frequencies(rows: EncodedRows) -> list[float]:
-    """Sines and cosines where there are rows enough to learn fine structure from, for each coordinate."""
-    each = len(rows) / rows.dim
-    return [1.0, 2.0, 4.0] if each >= 400 else [1.0, 2.0] if each >= 100 else []
+    """Those of the network's sines and cosines: fine structure needs rows to learn it from."""
+    return [1.0, 2.0, 4.0] if len(rows) / rows.dim >= 400 else [1.0, 2.0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -121,11 +121,8 @@ def report(
 ) -> None:
     """Judge a trained model: report.html and report.png in its folder, the verdict."""
     console = make_console()
-    lines, numbers = write_run_report(console, run)
-    if as_json:
-        print(json.dumps({"verdict": lines, "numbers": numbers}, ensure_ascii=False))
-    else:
-        print("\n".join(lines))
+    answer = write_run_report(console, run)
+    print(json.dumps(answer, ensure_ascii=False) if as_json else "\n".join(answer["verdict"]))
     console.print(f"report: {run / 'report.html'}")
 
 
@@ -206,6 +203,18 @@ def reproduce(
         raise typer.Exit(1)
 
 
+@app.command("bench-density", epilog="Example: burnin bench-density --quick")
+def bench_density(
+    quick: Annotated[bool, typer.Option("--quick", help="Iris only: seconds, not hours.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Where rows and table go.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the table here.")] = None,
+    rows: Annotated[str, typer.Option(help="Which rows, separated by commas; all by default.")] = "",
+    jobs: Annotated[int, typer.Option(help="Processes at a time.")] = 2,
+) -> None:
+    """Compare EnergyDensity with other densities and outlier detectors: `burnin reproduce bench-density`."""
+    reproduce("bench-density", quick=quick, out=out, json_file=json_file, changes=[], rows=rows, jobs=jobs)
+
+
 @app.command(epilog="Example: burnin recipes")
 def recipes(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
     """List the recipes: what each does, what it costs, what it is expected to show."""
@@ -241,8 +250,7 @@ def demo(
         raise InputError(f"{out} holds a run with other settings; choose another --out")
     console.print(f"{config.title}: {config.about}")
     finish(console, out, run_training(console, out, config, resume=resume, label="training"))
-    lines, _ = write_run_report(console, out)
-    print("\n".join(lines))
+    print("\n".join(write_run_report(console, out)["verdict"]))
     console.print(f"report: {out / 'report.html'}, picture: {out / 'report.png'}")
 
 
@@ -325,28 +333,14 @@ def finish(console: Console, folder: Path, outcome: Outcome) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def write_run_report(console: Console, folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Judges a run and writes its report; returns the verdict's lines and the numbers."""
-    from burnin.config import dump_config
-    from burnin.report.summary import build_page, write_report
-    from burnin.runs import assess_run, diagnose_run, fresh_data
-    from burnin.training import read_metrics
+def write_run_report(console: Console, folder: Path) -> dict[str, Any]:
+    """Judges a run and writes its report; returns the verdict's lines and all numbers."""
+    from burnin.reporting import report_run
 
     config = read_run_config(folder)
     use_threads(config)
     with stages_bar(console) as status:
-        model, result = assess_run(folder, status, quiet_engine(config))
-    page = build_page(
-        model,
-        result,
-        fresh_data(model, config),
-        list(read_metrics(folder / "metrics.jsonl")),
-        diagnose_run(folder),
-        dump_config(config),
-        config.title,
-    )
-    write_report(page, folder)
-    return list(page.verdict), {name: value for name, value, _ in page.numbers}
+        return report_run(folder, status, quiet_engine(config))
 
 
 def main() -> None:

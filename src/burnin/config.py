@@ -56,7 +56,7 @@ class DataSettings(_Section):
     """A named density, a file of numbers (.npy, .npz, .csv), or the coded rows of a table (`burnin fit`).
 
     Noise is added anew at every use. `rows` is a file in the run's own folder.
-    Pictures are made smaller when `side` says so.
+    Pictures are made smaller when `side` says so, and dequantised and put in logits when `logit` does.
     The name "ica" is linear ICA: `dim` sources of the law `source`, and a matrix drawn from the run's seed,
     of which either the unmixing or the mixing one is `gaussian`.
     """
@@ -65,6 +65,7 @@ class DataSettings(_Section):
     file: str | None = None
     rows: str | None = None
     side: Count | None = None
+    logit: bool = False
     noise: NotNegative = 0.0
     dim: Annotated[int, Field(ge=2)] | None = None
     source: Literal["laplace", "logistic"] = "logistic"
@@ -76,6 +77,8 @@ class ModelSettings(_Section):
 
     `kind` is a perceptron; a ConvNet of pictures; linear ICA, whose sources have the law `source`; or a
     Gaussian-Bernoulli RBM of `hidden` units. What is said of layers and frequencies is for perceptrons.
+    `base` is a file in the run's own folder: the mixture that a network corrects (`burnin fit`), and that nce
+    then takes for its noise.
     """
 
     temperature: float
@@ -89,6 +92,7 @@ class ModelSettings(_Section):
     standardise: bool = True
     frequencies: list[float] = []
     gaussian_factor: Literal["none", "fixed", "learned"] = "none"
+    base: str | None = None
     average: Share = 0.0
 
 
@@ -377,11 +381,13 @@ def read_run_config(folder: Path) -> Config:
 
 
 def in_folder(config: Config, folder: Path) -> Config:
-    """The configuration with the rows that it names looked for in the run's folder, wherever that is now."""
-    if config.data.rows is None:
-        return config
-    data = config.data.model_copy(update={"rows": str(folder / Path(config.data.rows).name)})
-    return config.model_copy(update={"data": data})
+    """The configuration with the files that it names looked for in the run's folder, wherever that is now."""
+    data, model = config.data, config.model
+    if data.rows is not None:
+        data = data.model_copy(update={"rows": str(folder / Path(data.rows).name)})
+    if model.base is not None:
+        model = model.model_copy(update={"base": str(folder / Path(model.base).name)})
+    return config.model_copy(update={"data": data, "model": model})
 
 
 def _read(recipe: str, above: tuple[str, ...] = ()) -> dict[str, Any]:

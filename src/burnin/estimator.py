@@ -174,7 +174,8 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
         if not hasattr(self, "_snapshot"):
             raise InputError("a density that was exported has no state to go on from; fit anew")
         effort, wishes = self._effort(), self._wishes()
-        encoding = self.fitted_.encoding
+        encoding, base = self.fitted_.encoding, self.fitted_.model.base
+        assert base is not None
         codes = encoding.codes(self._frame(X, reset=False))
         good = encoding.supported(codes)
         if not good.all():
@@ -187,6 +188,7 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
             self._config,
             self.choice_,
             rows,
+            base,
             effort,
             updates=wishes.max_updates,
             contamination=self.contamination,

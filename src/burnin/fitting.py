@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from burnin.assemble import build_trainer, model_of
-from burnin.choosing import ROWS_FILE, Choice, Wishes, choose
+from burnin.choosing import BASE_FILE, ROWS_FILE, Choice, Wishes, choose
 from burnin.config import Config, dump_config, read_run_config
 from burnin.core import DivergedError, InputError, Outcome
 from burnin.data import EncodedRows
+from burnin.energies import MixtureFactor
 from burnin.evaluation import MixtureBase, chains
 from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import normalise
-from burnin.evaluation.tracking import LikelihoodTrack
+from burnin.evaluation.tracking import LikelihoodTrack, Look
 from burnin.evaluation.walk import NotReachedError, Report
 from burnin.fitted import FITTED_FILE, FittedTable, Mass, quantiles, unbounded
+from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.training import RunFolder, Trainer
@@ -37,7 +39,7 @@ CONTAMINATION = 0.05
 CHOICE_FILE = "choice.json"
 TRAINING_SHARE = 0.8
 """Of the time that is given; the rest is for the normaliser."""
-TRACKED, MASS_DRAWS = 256, 2000
+MASS_DRAWS = 2000
 REFERENCE_ROWS = 10_000
 """Rows whose log-densities are found at the end, at most."""
 BASE_DRAWS = 5000
@@ -99,15 +101,17 @@ def fit_rows(
         engine: how chains are computed.
     """
     began, told = time.monotonic(), listener or Listener()
-    config, choice = choose(rows, wishes, seed, engine)
+    config, choice, base = choose(rows, wishes, seed, engine, told.report)
     for line in choice.describe():
         told.say(line)
     if folder is not None:
         rows.save(folder.path / ROWS_FILE)
+        base.save(folder.path / BASE_FILE)
         folder.config_path.write_text(dump_config(config), encoding="utf-8")
         (folder.path / CHOICE_FILE).write_text(json.dumps(choice.as_dict(), indent=1), encoding="utf-8")
-    trainer = build_trainer(config, engine, rows)
-    return _train(trainer, config, choice, rows, effort, contamination, folder, told, began)
+        write_origin(folder.path)
+    trainer = build_trainer(config, engine, rows, base)
+    return _train(trainer, config, choice, rows, base, effort, contamination, folder, told, began)
 
 
 def resume_rows(
@@ -118,6 +122,7 @@ def resume_rows(
     if config.data.rows is None:
         raise InputError(f"{folder.path} holds a run that burnin fit did not make; use burnin train --resume")
     rows = EncodedRows.load(folder.path / config.data.rows)
+    base = MixtureBase.load(folder.path / BASE_FILE)
     try:
         choice = Choice(**json.loads((folder.path / CHOICE_FILE).read_text(encoding="utf-8")))
         held, contamination = folder.path / FITTED_FILE, CONTAMINATION
@@ -125,11 +130,11 @@ def resume_rows(
             contamination = float(json.loads(held.read_text(encoding="utf-8"))["contamination"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(f"{folder.path}: {CHOICE_FILE} or {FITTED_FILE} is damaged ({error})") from error
-    trainer = build_trainer(config, engine, rows)
+    trainer = build_trainer(config, engine, rows, base)
     trainer.restore(load_checkpoint(folder.path))
     told = listener or Listener()
     fitted, _, outcome = _train(
-        trainer, config, choice, rows, effort, contamination, folder, told, time.monotonic()
+        trainer, config, choice, rows, base, effort, contamination, folder, told, time.monotonic()
     )
     return fitted, outcome
 
@@ -139,6 +144,7 @@ def go_on(
     config: Config,
     choice: Choice,
     rows: EncodedRows,
+    base: MixtureBase,
     effort: Effort,
     *,
     updates: int,
@@ -147,12 +153,12 @@ def go_on(
     engine: Engine | None = None,
 ) -> tuple[FittedTable, Trainer, Outcome]:
     """Trains further on rows of the same encoding, for at most `updates` updates."""
-    trainer = build_trainer(config, engine, rows)
+    trainer = build_trainer(config, engine, rows, base)
     trainer.restore(snapshot)
     run = config.run.model_copy(update={"updates": trainer.step + updates})
     longer = config.model_copy(update={"run": run})
     told = listener or Listener()
-    return _train(trainer, longer, choice, rows, effort, contamination, None, told, time.monotonic())
+    return _train(trainer, longer, choice, rows, base, effort, contamination, None, told, time.monotonic())
 
 
 def _train(
@@ -160,6 +166,7 @@ def _train(
     config: Config,
     choice: Choice,
     rows: EncodedRows,
+    base: MixtureBase,
     effort: Effort,
     contamination: float,
     folder: RunFolder | None,
@@ -167,7 +174,7 @@ def _train(
     began: float,
 ) -> tuple[FittedTable, Trainer, Outcome]:
     deadline = None if effort.minutes is None else began + 60 * TRAINING_SHARE * effort.minutes
-    watch = _Watch(trainer, rows, config, effort, deadline)
+    watch = _Watch(trainer, rows, base, config, effort, deadline)
     outcome = Outcome.OK
     try:
         outcome = trainer.train(
@@ -190,7 +197,7 @@ def _train(
         if trainer.step not in checkpoint_steps(folder.path):
             save_checkpoint(folder.path, trainer.step, watch.best)
     told.say(f"{watch.why}; the best was at update {trainer.step} of {trained_for}")
-    fitted = _finish(trainer, config, choice, rows, effort, contamination, told, trained_for)
+    fitted = _finish(trainer, config, choice, rows, base, effort, contamination, told, trained_for)
     if folder is not None:
         fitted.save(folder.path)
     return fitted, trainer, outcome
@@ -200,28 +207,23 @@ class _Watch:
     """Looks at the held-out likelihood, keeps the best weights, and says when it is enough."""
 
     def __init__(
-        self, trainer: Trainer, rows: EncodedRows, config: Config, effort: Effort, deadline: float | None
+        self,
+        trainer: Trainer,
+        rows: EncodedRows,
+        base: MixtureBase,
+        config: Config,
+        effort: Effort,
+        deadline: float | None,
     ) -> None:
         streams = Streams(config.run.seed)
-        held = rows.held_out or rows
-        base = MixtureBase.fit(rows.sample(BASE_DRAWS, streams["base"]))
-        self._track = LikelihoodTrack(
-            config.model.temperature,
-            held.each(streams["held-out"]),
-            base,
-            streams["track"],
-            particles=TRACKED,
-            engine=trainer.engine,
-        )
-        if trainer.step > 0:
-            self._track.restart(trainer.model, rows.sample(TRACKED, streams["track"]))
+        held = (rows.held_out or rows).each(streams["held-out"])
+        self._track = LikelihoodTrack(config.model.temperature, held, base, streams["track"])
         self._trainer, self._effort, self._deadline = trainer, effort, deadline
         self._looked, self._since = -1, 0
-        self.history: list[tuple[int, float]] = []
         self.gained = False
         self.best = trainer.snapshot().clone()
         self.why = "all updates made"
-        self._highest = self._track.look(trainer.model)
+        self._highest = self._look().value
 
     def enough(self, step: int) -> bool:
         """Asked after each update."""
@@ -240,13 +242,17 @@ class _Watch:
         if step == self._looked:
             return
         self._looked = step
-        value = self._track.look(self._trainer.model)
-        self.history.append((step, value))
-        if value > self._highest:
-            self._highest, self._since, self.gained = value, 0, True
+        found = self._look()
+        if found.value > self._highest and found.trusted:
+            self._highest, self._since, self.gained = found.value, 0, True
             self.best = self._trainer.snapshot().clone()
         else:
             self._since += 1
+
+    def _look(self) -> Look:
+        model = self._trainer.model
+        assert isinstance(model, MixtureFactor)
+        return self._track.look(model)
 
 
 def _finish(
@@ -254,13 +260,14 @@ def _finish(
     config: Config,
     choice: Choice,
     rows: EncodedRows,
+    base: MixtureBase,
     effort: Effort,
     contamination: float,
     told: Listener,
     trained_for: int,
 ) -> FittedTable:
     streams = Streams(config.run.seed)
-    model = model_of(trainer, config)
+    model = model_of(trainer, config, base)
     try:
         normaliser = normalise(
             model.energy,
@@ -268,6 +275,7 @@ def _finish(
             rows.sample(BASE_DRAWS, streams["normaliser-base"]),
             generator=streams["normaliser"],
             particles=effort.particles,
+            base=base,
             report=told.report,
         )
     except NotReachedError as error:

@@ -16,6 +16,7 @@ from burnin.data import EncodedRows, Table, load_frame, load_table
 from burnin.diagnostics import Diagnosis, diagnose
 from burnin.evaluation.assess import Assessment, Effort, Report, Units, assess
 from burnin.evaluation.model import Model
+from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.training import RunFolder, load_checkpoint, read_metrics
@@ -51,6 +52,7 @@ def train_in(
         trainer = build_trainer(config, engine)
         folder = RunFolder(path)
         folder.config_path.write_text(dump_config(config), encoding="utf-8")
+        write_origin(path)
     return trainer.train(
         config.run.updates,
         folder=folder,

@@ -9,7 +9,6 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from burnin.core import evaluate
 from burnin.data import EncodedRows, Encoding, Frame
 from burnin.data.whitening import corners_of
 from burnin.evaluation import MixtureBase
@@ -126,53 +125,31 @@ def test_a_long_tail_in_the_plane_is_not_left_to_a_coarse_grid() -> None:
     assert found.low - 0.1 <= log_z(2) <= found.high + 0.1
 
 
-def test_the_track_follows_a_likelihood_to_where_it_is_known() -> None:
-    """From a Gaussian, in steps, to a mixture of two: the last look against the exact log-density."""
+class Narrowed:
+    """The correction that makes N(0, 1) of N(0, wide²) in every dimension."""
+
+    def __init__(self, wide: float) -> None:
+        self._rest = 0.5 * (1 - 1 / wide**2)
+
+    def correction(self, x: Tensor) -> Tensor:
+        return self._rest * x.square().sum(1)
+
+
+def test_the_track_says_the_likelihood_and_when_it_does_not_know_it() -> None:
     stream = torch.Generator().manual_seed(0)
-    n = 2000
-    side = 4.0 * (torch.rand(n, generator=stream) < 0.5) - 2.0
-    points = torch.randn(n, 2, generator=stream) * 0.7 + torch.stack([side, torch.zeros(n)], 1)
-    ends = stats.norm([-2.0, 2.0], 0.7)
-
-    def truth(x: Tensor) -> Tensor:
-        each = [-0.5 * ((x[:, 0] - c) / 0.7).square() for c in (-2.0, 2.0)]
-        return -torch.logsumexp(torch.stack(each), 0) + 0.5 * (x[:, 1] / 0.7).square()
-
-    base = MixtureBase.fit(points)
-    track = LikelihoodTrack(1.0, points, base, stream, particles=1000)
-    seen = 0.0
-    for share in torch.linspace(0, 1, 21).tolist():
-
-        def energy(x: Tensor, b: float = share) -> Tensor:
-            return b * truth(x) + (1 - b) * _gaussian(base, x)
-
-        seen = track.look(energy)
-    x = points.double().numpy()
-    exact = np.log(0.5 * ends.pdf(x[:, :1]).sum(1)) + stats.norm(0, 0.7).logpdf(x[:, 1])
-    # 1,000 particles, weights of variance about 1 over the way: 4 standard errors.
-    assert abs(seen - exact.mean()) < 4 / math.sqrt(1000) + 0.02
-
-
-def _gaussian(base: MixtureBase, x: Tensor) -> Tensor:
-    """-log of the base, with a gradient."""
-    away = x.double() - base.means[0]
-    white = torch.linalg.solve_triangular(base.factors[0], away.T, upper=False)
-    constant = base.factors[0].diagonal().log().sum() + math.log(2 * math.pi)
-    energy: Tensor = (0.5 * white.square().sum(0) + constant).to(x.dtype)
-    return energy
-
-
-def test_a_restarted_track_counts_from_nought() -> None:
-    stream = torch.Generator().manual_seed(0)
-    points = torch.randn(2000, 2, generator=stream)
-    track = LikelihoodTrack(1.0, points, MixtureBase.fit(points), stream, particles=1000)
-    wide, narrow = (lambda x, s=s: 0.5 * (x / s).square().sum(1) for s in (1.2, 0.9))
-    track.restart(narrow, 0.9 * torch.randn(1000, 2, generator=stream))
-    first, second = track.look(narrow), track.look(wide)
-    held = [(-evaluate(e, points)).mean().item() for e in (narrow, wide)]
-    assert abs(first - held[0]) < 1e-6
-    gain = held[1] - held[0] - 2 * math.log(1.2 / 0.9)
-    assert abs(second - first - gain) < 0.1
+    dim, wide = 3, 1.4
+    points = torch.randn(2000, dim, generator=stream)
+    base = MixtureBase(torch.zeros(1), torch.zeros(1, dim).double(), wide * torch.ones(1, dim).double())
+    look = LikelihoodTrack(1.0, points, base, stream, draws=5000).look(Narrowed(wide))
+    exact = stats.norm.logpdf(points.numpy()).sum(1).mean()
+    # 1 + the weights' variance is (wide² / sqrt(2 wide² - 1))^dim: 4 standard errors of their mean.
+    variance = (wide**2 / math.sqrt(2 * wide**2 - 1)) ** dim - 1
+    assert abs(look.value - exact) < 4 * math.sqrt(variance / 5000)
+    assert look.trusted
+    assert abs(look.draws / (5000 / (1 + variance)) - 1) < 0.2
+    far = MixtureBase(torch.zeros(1), torch.zeros(1, 20).double(), 4 * torch.ones(1, 20).double())
+    lost = LikelihoodTrack(1.0, torch.randn(10, 20, generator=stream), far, stream).look(Narrowed(4.0))
+    assert not lost.trusted
 
 
 def test_fresh_noise_stays_in_the_cells() -> None:

@@ -15,6 +15,8 @@ from burnin.data.checks import require_at_least
 from burnin.data.idx import read_idx
 
 FOLDER_VARIABLE = "BURNIN_DATA"
+EDGE = 2.0**-20
+"""How near to 0 or 1 a dequantised pixel may be; u below 2^-12 is rounded up to it."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class Pictures:
         pixels: (n, channels, height, width), bytes.
         levels: the byte that stands for the brightest.
         low, high: the numbers that a byte of 0 and one of `levels` become.
+        logit: instead, a byte b becomes logit((b + u) / (levels + 1)), u uniform in (0, 1) and drawn anew at
+            every use (stein, B.6.2): a density on all of R^dim.
         held_out: pictures of the same kind that training does not see; what a model is judged on.
 
     Example:
@@ -64,6 +68,7 @@ class Pictures:
     levels: int = 255
     low: float = -1.0
     high: float = 1.0
+    logit: bool = False
     held_out: Pictures | None = None
 
     def __post_init__(self) -> None:
@@ -103,12 +108,35 @@ class Pictures:
         """n pictures drawn with replacement, (n, dim), in the range."""
         require_at_least("Pictures", 0, n=n)
         row = torch.randint(len(self), (n,), generator=generator, device=generator.device)
-        picked = self.pixels[row.to(self.pixels.device)].flatten(1).to(generator.device)
-        return self.low + (self.high - self.low) / self.levels * picked.to(torch.get_default_dtype())
+        return self.rows(row, generator)
+
+    def rows(self, picked: Tensor, generator: torch.Generator) -> Tensor:
+        """The pictures of these numbers, counted from 0, as flat rows: in the range, or in logits."""
+        flat = self.pixels[picked.to(self.pixels.device)].flatten(1).to(generator.device)
+        byte = flat.to(torch.get_default_dtype())
+        if not self.logit:
+            return self.low + (self.high - self.low) / self.levels * byte
+        u = torch.rand(byte.shape, generator=generator, dtype=byte.dtype, device=byte.device)
+        # Never on the edge, where the logit is infinite; next to 1 a float has no room for less than EDGE.
+        return torch.logit(((byte + u) / (self.levels + 1)).clamp(EDGE, 1 - EDGE))
 
     def brightness(self, x: Tensor) -> Tensor:
         """Flat rows as pictures again, (n, channels, height, width), 0 dark and 1 bright: to look at."""
-        return ((x - self.low) / (self.high - self.low)).clamp(0, 1).reshape(len(x), *self.shape)
+        share = x.sigmoid() if self.logit else (x - self.low) / (self.high - self.low)
+        return share.clamp(0, 1).reshape(len(x), *self.shape)
+
+    def in_logits(self) -> Pictures:
+        """The pictures, and those held out, dequantised and in logits.
+
+        Example:
+            >>> import torch
+            >>> dark = Pictures(torch.zeros(1, 1, 1, 2, dtype=torch.uint8)).in_logits()
+            >>> x = dark.sample(1, torch.Generator().manual_seed(0))
+            >>> bool((x < -5).all()), bool((dark.brightness(x) < 1 / 256).all())
+            (True, True)
+        """
+        held_out = None if self.held_out is None else self.held_out.in_logits()
+        return replace(self, logit=True, held_out=held_out)
 
     def resized(self, side: int) -> Pictures:
         """The pictures, and those held out, at another size: each new pixel is the mean of its area.

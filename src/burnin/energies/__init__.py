@@ -3,6 +3,7 @@
 from burnin.energies.convnet import ConvNet
 from burnin.energies.ica import ICAEnergy
 from burnin.energies.known import FromLogProb, GaussianEnergy
+from burnin.energies.mixture import MixtureFactor
 from burnin.energies.networks import MLP, FourierFeatures
 from burnin.energies.rbm import GaussianBernoulliRBM
 from burnin.energies.wrappers import GaussianFactor, Standardised
@@ -16,5 +17,6 @@ __all__ = [
     "GaussianEnergy",
     "GaussianFactor",
     "ICAEnergy",
+    "MixtureFactor",
     "Standardised",
 ]

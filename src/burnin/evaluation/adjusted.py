@@ -73,5 +73,5 @@ def last_step(model: Model) -> float:
         return float(size)
     if isinstance(inner, Langevin) and isinstance(size, Schedule):
         return size.at(chain.num_steps)
-    start = model.noise.sample((64, model.data.dim), torch.Generator().manual_seed(0))
+    start = model.draw_noise(64, torch.Generator().manual_seed(0))
     return float(chain.sampler.init(model.energy, start, scale=model.scale).step_size)

@@ -273,6 +273,7 @@ def _likelihood(
         fresh,
         particles=effort.likelihood_particles,
         generator=streams["likelihood"],
+        base=model.base,
         report=report,
     )
 

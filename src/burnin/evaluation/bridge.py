@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from burnin.core import Energy, InputError, energy_and_gradient, evaluate
+from burnin.energies.mixture import component_terms, inverted
 
 RIDGE = 1e-6
 """Added to a covariance, as a share of each variance: data may lie on a plane."""
@@ -33,7 +36,7 @@ class MixtureBase:
     Attributes:
         log_weights: (k,).
         means: (k, dim).
-        factors: lower Cholesky factors of the covariances, (k, dim, dim).
+        factors: lower Cholesky factors of the covariances, (k, dim, dim), or standard deviations, (k, dim).
 
     Example:
         >>> import torch
@@ -104,44 +107,93 @@ class MixtureBase:
                 failures += 1
         return best
 
+    def save(self, path: Path) -> None:
+        """Writes it as .npz."""
+        np.savez(
+            path,
+            log_weights=self.log_weights.numpy(),
+            means=self.means.numpy(),
+            factors=self.factors.numpy(),
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> MixtureBase:
+        """Reads what `save` wrote.
+
+        Raises:
+            InputError: when the file is missing or damaged.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                parts = [torch.from_numpy(arrays[name]) for name in ("log_weights", "means", "factors")]
+        except Exception as error:  # numpy, zipfile and zlib have no common error for a damaged file
+            raise InputError(f"{path} is missing or damaged; the run cannot be used without it") from error
+        return cls(*parts)
+
     @property
     def num_components(self) -> int:
-        """Of which one, where there are several, is the Gaussian over all."""
+        """Of which one, where `fit` found several, is the Gaussian over all."""
         return len(self.log_weights)
 
+    @property
+    def variance(self) -> Tensor:
+        """Of each dimension, over the whole mixture, (dim,)."""
+        return self._moments[1].diagonal()
+
     def whiten(self, x: Tensor) -> Tensor:
-        """Coordinates in which the last component, that over all data, is standard normal."""
-        away = (x - self.means[-1].to(x)).T
-        white: Tensor = torch.linalg.solve_triangular(self.factors[-1].to(x), away, upper=False)
+        """Coordinates in which the mixture as a whole has mean 0 and covariance 1."""
+        mean, _, factor = self._moments
+        white: Tensor = torch.linalg.solve_triangular(factor.to(x), (x - mean.to(x)).T, upper=False)
         return white.T
 
     def unwhiten(self, z: Tensor) -> Tensor:
         """The inverse of `whiten`."""
-        return self.means[-1].to(z) + z @ self.factors[-1].to(z).T
+        mean, _, factor = self._moments
+        return mean.to(z) + z @ factor.to(z).T
+
+    @cached_property
+    def _moments(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, covariance and its Cholesky factor of the whole mixture."""
+        weights = self.log_weights.exp()
+        factors = self.factors if self.factors.dim() == 3 else self.factors.diag_embed()
+        mean = (weights[:, None] * self.means).sum(0)
+        away = self.means - mean
+        inner = factors @ factors.mT + away[:, :, None] * away[:, None, :]
+        covariance = (weights[:, None, None] * inner).sum(0)
+        return mean, covariance, torch.linalg.cholesky(covariance)
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n draws, (n, dim), of torch's default precision."""
         _, dim = self.means.shape
         which = torch.multinomial(self.log_weights.exp(), n, replacement=True, generator=generator)
         noise = torch.randn(n, dim, generator=generator, dtype=torch.float64)
-        x = self.means[which] + (self.factors[which] @ noise[:, :, None]).squeeze(2)
+        if self.factors.dim() == 2:
+            x = self.means[which] + self.factors[which] * noise
+        else:
+            x = self.means[which]
+            for component in set(which.tolist()):
+                drawn = which == component
+                x[drawn] += noise[drawn] @ self.factors[component].T
         return x.to(torch.get_default_dtype())
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Normalised log-density, (n,), in double precision."""
-        return self.log_prob_and_score(x)[0]
+        return component_terms(x.double(), self.log_weights, self.means, self._inverse)[0].logsumexp(1)
 
     def log_prob_and_score(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """log q and ∇ log q, (n,) and (n, dim), in double precision."""
-        away = x.double()[None] - self.means[:, None]
-        white = torch.linalg.solve_triangular(self.factors, away.transpose(1, 2), upper=False)
-        pulled = torch.linalg.solve_triangular(self.factors.transpose(1, 2), white, upper=True)
-        half_log_det = self.factors.diagonal(dim1=1, dim2=2).log().sum(1)
-        constant = 0.5 * x.shape[1] * math.log(2 * math.pi)
-        each = (self.log_weights - half_log_det - constant)[:, None] - 0.5 * white.square().sum(1)
-        value = each.logsumexp(0)
-        shares = (each - value).exp()
-        return value, -(shares[:, :, None] * pulled.transpose(1, 2)).sum(0)
+        inverse, exact = self._inverse, x.double()
+        each, white = component_terms(exact, self.log_weights, self.means, inverse)
+        value, shares = each.logsumexp(1), each.softmax(1)
+        if white is None:
+            precision = inverse.square()
+            return value, shares @ (self.means * precision) - exact * (shares @ precision)
+        k, dim, _ = inverse.shape
+        return value, -(shares[:, :, None] * white).reshape(len(x), k * dim) @ inverse.reshape(k * dim, dim)
+
+    @cached_property
+    def _inverse(self) -> Tensor:
+        return inverted(self.factors)
 
 
 @dataclass(frozen=True)

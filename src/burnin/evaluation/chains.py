@@ -55,7 +55,8 @@ def from_noise(
         progress: see `burnin.samplers.run`.
     """
     chain = chain or model.own
-    start = (noise or model.noise).sample((n, model.data.dim), generator)
+    shape = (n, model.data.dim)
+    start = model.draw_noise(n, generator) if noise is None else noise.sample(shape, generator)
     state = chain.sampler.init(model.energy, start, scale=model.scale)
     return run_on(model, chain, state, chain.num_steps, generator, progress)
 

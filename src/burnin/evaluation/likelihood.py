@@ -102,9 +102,10 @@ def likelihood(
     particles: int,
     generator: torch.Generator,
     most_laws: int = 300,
+    base: MixtureBase | None = None,
     report: Report | None = None,
 ) -> Likelihood | None:
-    """The likelihood of data with log Z by `log_normaliser`, from a mixture fitted to the data.
+    """The likelihood of data with log Z by `log_normaliser`, from `base` or a mixture fitted to the data.
 
     None where the way from there does not lead to the model's law within `most_laws`.
     """
@@ -112,7 +113,7 @@ def likelihood(
         z = log_normaliser(
             energy,
             temperature,
-            MixtureBase.choose(data),
+            base or MixtureBase.choose(data),
             generator=generator,
             particles=particles,
             most_laws=most_laws,

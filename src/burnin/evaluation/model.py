@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from burnin.core import Density, KnownDensity, Sampler
 from burnin.data import AbsentData, EncodedRows, Pictures, Table, clean
+from burnin.evaluation.bridge import MixtureBase
 from burnin.samplers import Engine
 from burnin.starts import FromNoise
 
@@ -34,6 +35,7 @@ class Model:
         trained_from_noise: whether `annealed` is its way to generate: training itself started chains from
             noise with it, or had no chains at all.
         at_test: the sampler that generates from noise, where it is none of training's.
+        base: the mixture that the energy corrects, where it does: its draws are the noise.
         scale: per-dimension step, where it was fitted.
         scheme: how it was trained; with the objective's name where it needs no chains.
         num_updates: for how long.
@@ -52,6 +54,7 @@ class Model:
     num_updates: int
     engine: Engine = field(default_factory=Engine)
     at_test: Chain | None = None
+    base: MixtureBase | None = None
 
     @property
     def own(self) -> Chain:
@@ -59,6 +62,12 @@ class Model:
         if self.at_test is not None:
             return self.at_test
         return self.annealed if self.trained_from_noise else self.plain
+
+    def draw_noise(self, n: int, generator: Generator) -> Tensor:
+        """n points that its chains start from, (n, dim)."""
+        if self.base is not None:
+            return self.base.sample(n, generator)
+        return self.noise.sample((n, self.data.dim), generator)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ BEYOND = 1.5
 SPACING = 0.03
 """Of the grid, in standard deviations of the data along its own axes."""
 MOST_LAWS = 4000
-"""On the way from the Gaussian to the model: a fit is done once, and is nothing without its normaliser."""
+"""On the way from the base to the model: a fit is done once, and is nothing without its normaliser."""
 MOST_POINTS = 1201
 """Along each axis of a plane; where that is not fine enough, the data has a tail that no grid suits."""
 
@@ -49,9 +49,10 @@ def normalise(
     *,
     generator: torch.Generator,
     particles: int = 256,
+    base: MixtureBase | None = None,
     report: Report | None = None,
 ) -> Normaliser:
-    """log Z = log ∫ exp(-E(x)/T) dx of a model of `data`, (n, dim).
+    """log Z = log ∫ exp(-E(x)/T) dx of a model of `data`, (n, dim), from a `base` near it where one is known.
 
     Raises:
         NotReachedError: beyond two dimensions, where the model is no density around the data.
@@ -65,7 +66,7 @@ def normalise(
     value = by_grid(energy, temperature, data) if data.shape[1] <= 2 else None
     if value is not None:
         return Normaliser(value, value, value, "a grid")
-    base = MixtureBase.choose(data)
+    base = base or MixtureBase.choose(data)
     z = log_normaliser(
         energy,
         temperature,

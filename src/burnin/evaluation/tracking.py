@@ -1,45 +1,56 @@
-"""The held-out likelihood while a model is being trained: annealed importance sampling along its own way."""
+"""The held-out likelihood while the correction of a known law is being trained."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from burnin.core import Energy, evaluate
 from burnin.evaluation.bridge import MixtureBase
-from burnin.samplers import MALA, Engine, TargetAcceptance, run
+from burnin.objectives import Corrected
 
-RESAMPLE_BELOW = 0.5
-MOVES, SETTLING = 10, 100
+ENOUGH = 30.0
+"""Effective draws below which a look is not to be trusted."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """The held-out points' mean log-density, and how many effective draws its normaliser rests on."""
+
+    value: float
+    draws: float
+
+    @property
+    def trusted(self) -> bool:
+        """Whether there are draws enough."""
+        return self.draws >= ENOUGH
 
 
 class LikelihoodTrack:
-    """Follows the mean log-density of held-out points from one look at a training energy to the next.
+    """Follows the mean log-density of held-out points under p(x) = q(x) exp(-f(x)/T) / Z, f being trained.
 
-    A population starts at a Gaussian fitted to the data, whose normaliser is known. At each look it is
-    weighted by exp(-(E_now - E_before)/T), whose mean is the ratio of the two normalisers, drawn anew where
-    the weights have become uneven, and moved on by Metropolis-adjusted Langevin steps under the new energy.
-    So log Z is followed for the price of a few steps, where finding it anew would take thousands; the laws on
-    the way are those that training passes. It is as good as the population mixes, which is enough to
-    see when the likelihood stops rising; what is told in the end is `normalise`d afresh.
+    Z = ⟨exp(-f/T)⟩ over draws of q, the same at every look: a look costs the correction of a few thousand
+    points. It is good as long as p has not gone far from q, which the effective number of draws says; what is
+    told in the end is `normalise`d afresh.
 
     Arguments:
         temperature: T.
         held_out: the points, (n, dim).
-        base: a Gaussian near the energy that training starts from.
-        generator: the population's stream.
-        particles: their number.
-        engine: how the steps are computed.
+        base: q.
+        generator: of q's draws.
+        draws: how many.
 
     Example:
         >>> stream = torch.Generator().manual_seed(0)
-        >>> points = torch.randn(4000, 2, generator=stream)
-        >>> track = LikelihoodTrack(1.0, points, MixtureBase.fit(points), stream, particles=1000)
-        >>> wide, narrow = (lambda x, s=s: 0.5 * (x / s).square().sum(1) for s in (1.3, 0.8))
-        >>> [round(track.look(energy), 1) for energy in (wide, narrow)]  # -log 2π - log s² - 1/s²
-        [-3.0, -3.0]
+        >>> points = torch.randn(4000, 1, generator=stream)
+        >>> base = MixtureBase(torch.zeros(1), torch.zeros(1, 1).double(), 1.5 * torch.ones(1, 1).double())
+        >>> class Narrower:  # what makes a standard normal of one with a standard deviation of 1.5
+        ...     def correction(self, x): return 0.5 * (1 - 1 / 1.5**2) * x.square().sum(1)
+        >>> look = LikelihoodTrack(1.0, points, base, stream).look(Narrower())
+        >>> round(look.value, 1), look.trusted  # -½ log 2π - ½
+        (-1.4, True)
     """
 
     def __init__(
@@ -49,46 +60,18 @@ class LikelihoodTrack:
         base: MixtureBase,
         generator: torch.Generator,
         *,
-        particles: int = 256,
-        engine: Engine | None = None,
+        draws: int = 8192,
     ) -> None:
         self._temperature = temperature
         self._held_out = held_out
-        self._generator = generator
-        self._engine = engine or Engine()
-        self._position = base.sample(particles, generator)
-        self._before = base.log_prob(self._position)
-        self._log_weight = torch.zeros(particles, dtype=torch.float64)
-        self._log_z = 0.0
-        self._step_size = 0.1
+        self._at_base = base.log_prob(held_out).mean().item()
+        self._draws = base.sample(draws, generator)
 
-    def restart(self, energy: Energy, position: Tensor) -> None:
-        """Takes draws that are near an energy which was trained before; from here on log Z counts from 0."""
-        self._position = position
-        self._move(energy, SETTLING)
-        self._log_weight, self._log_z = torch.zeros(len(position), dtype=torch.float64), 0.0
-
-    def look(self, energy: Energy) -> float:
-        """The held-out points' mean log-density under the energy as it is now."""
+    def look(self, energy: Corrected) -> Look:
+        """The likelihood under the correction as it is now."""
         with torch.no_grad():
-            now = -evaluate(energy, self._position).double() / self._temperature
-            held = -evaluate(energy, self._held_out).double().mean().item() / self._temperature
-        self._log_weight = self._log_weight + now - self._before
-        n = len(self._log_weight)
-        log_z = self._log_z + self._log_weight.logsumexp(0).item() - math.log(n)
-        share = self._log_weight.softmax(0)
-        if (1 / share.square().sum()).item() < RESAMPLE_BELOW * n:
-            picked = torch.multinomial(share, n, replacement=True, generator=self._generator)
-            self._position, self._log_z = self._position[picked], log_z
-            self._log_weight = torch.zeros_like(self._log_weight)
-        self._move(energy, MOVES)
-        return held - log_z
-
-    def _move(self, energy: Energy, num_steps: int) -> None:
-        sampler = MALA(self._step_size, self._temperature, TargetAcceptance.optimal(until=None))
-        state = sampler.init(energy, self._position)
-        moved = run(
-            sampler, energy, state, num_steps=num_steps, generator=self._generator, engine=self._engine
-        )
-        self._position, self._step_size = moved.state.position, float(moved.state.step_size)
-        self._before = -moved.state.energy.double() / self._temperature
+            held = energy.correction(self._held_out).double().mean().item() / self._temperature
+            log_weight = energy.correction(self._draws).double() / -self._temperature
+        log_z = log_weight.logsumexp(0).item() - math.log(len(log_weight))
+        draws = 1 / log_weight.softmax(0).square().sum().item()
+        return Look(self._at_base - held - log_z, draws)

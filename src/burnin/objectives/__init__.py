@@ -5,14 +5,16 @@ from burnin.objectives.contrastive import ArmInfo, Negatives, contrast, pools_of
 from burnin.objectives.direct import DirectObjective, Draw
 from burnin.objectives.learned_stein import LearnedStein
 from burnin.objectives.likelihood import HasNormaliser, Likelihood, log_likelihood
-from burnin.objectives.noise import ConditionalNoiseContrast, NoiseContrast
+from burnin.objectives.noise import BaseContrast, ConditionalNoiseContrast, Corrected, NoiseContrast
 from burnin.objectives.scores import DenoisingScoreMatching, Probes, ScoreMatching, score_matching_terms
 
 __all__ = [
     "VARIANTS",
     "ArmInfo",
+    "BaseContrast",
     "BetaInfo",
     "ConditionalNoiseContrast",
+    "Corrected",
     "DenoisingScoreMatching",
     "DirectObjective",
     "Draw",

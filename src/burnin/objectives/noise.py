@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -108,10 +109,7 @@ class NoiseContrast(DirectObjective):
         points = torch.cat([data, noise])
         log_model = evaluate(energy_of_weights(energy), points) / -self.temperature - self.log_normaliser
         odds = log_model - self.log_noise(points) - math.log(self.ratio)
-        of_data, of_noise = odds[: len(data)], odds[len(data) :]
-        loss = F.softplus(-of_data).mean() + self.ratio * F.softplus(of_noise).mean()
-        right = 0.5 * ((of_data > 0).double().mean() + (of_noise < 0).double().mean())
-        return loss, {"accuracy": right.item(), "log_normaliser": self.log_normaliser.item()}
+        return _contrasted(odds, len(data), self.ratio, self.log_normaliser)
 
 
 class ConditionalNoiseContrast(DirectObjective):
@@ -150,3 +148,63 @@ class ConditionalNoiseContrast(DirectObjective):
         log_model = evaluate(energy_of_weights(energy), points) / -self.temperature
         lead = log_model[: len(data)].repeat(self.ratio) - log_model[len(data) :]
         return 2 * F.softplus(-lead).mean(), {"accuracy": (lead > 0).double().mean().item()}
+
+
+@runtime_checkable
+class Corrected(Protocol):
+    """An energy that is a correction of a law that is known: E(x) = correction(x) - T log q(x)."""
+
+    def correction(self, x: Tensor) -> Tensor:
+        """The correction, (n,)."""
+        ...
+
+
+class BaseContrast(DirectObjective):
+    """Noise-contrastive estimation of a corrected law, whose noise is the law q itself.
+
+    For E(x) = f(x) - T log q(x) and noise from q the log-odds are G(x) = -f(x)/T - c - log ν: q cancels, so
+    that it need not be computed, and data and noise overlap as well as q fits. The loss is that of
+    `NoiseContrast`; c starts at 0, right for f = 0.
+
+    Arguments:
+        draw: n points of q from a generator.
+        temperature: T.
+        ratio: ν, points of noise for each data point.
+
+    Example:
+        >>> import torch
+        >>> objective = BaseContrast(lambda n, stream: torch.randn(n, 2, generator=stream), temperature=1.0)
+        >>> len(objective.companions())
+        1
+    """
+
+    def __init__(
+        self, draw: Callable[[int, torch.Generator], Tensor], *, temperature: float, ratio: int = 1
+    ) -> None:
+        super().__init__(temperature)
+        require_above_zero("nce", ratio=ratio)
+        self.ratio = ratio
+        self._draw = draw
+        self.log_normaliser = nn.Parameter(torch.zeros(()))
+
+    def companions(self) -> Sequence[nn.Parameter]:
+        """c."""
+        return (self.log_normaliser,)
+
+    def loss(
+        self, energy: Energy, data: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, dict[str, float]]:
+        """The loss, the share of points told apart rightly, and c."""
+        if not isinstance(energy, Corrected):
+            raise InputError("nce against a base needs an energy that corrects one (MixtureFactor)")
+        points = torch.cat([data, self._draw(self.ratio * len(data), generator).to(data.dtype)])
+        odds = energy.correction(points) / -self.temperature - self.log_normaliser - math.log(self.ratio)
+        return _contrasted(odds, len(data), self.ratio, self.log_normaliser)
+
+
+def _contrasted(odds: Tensor, n: int, ratio: int, log_normaliser: Tensor) -> tuple[Tensor, dict[str, float]]:
+    """The loss of log-odds, of n data points and then of noise, and what is told of it."""
+    of_data, of_noise = odds[:n], odds[n:]
+    loss = F.softplus(-of_data).mean() + ratio * F.softplus(of_noise).mean()
+    right = 0.5 * ((of_data > 0).double().mean() + (of_noise < 0).double().mean())
+    return loss, {"accuracy": right.item(), "log_normaliser": log_normaliser.item()}

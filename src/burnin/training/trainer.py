@@ -330,9 +330,10 @@ class Trainer:
         watched = {k: v for k, v in numbers.items() if k.startswith(("d/", "r/")) or k == "loss"}
         # A β-weighted loss is that of a classifier: next to 0 while negatives are out of the game, and many
         # times as much when one comes near the data, which is no divergence. d and r are watched either way.
-        weighted = any(name.startswith("grad_scale/") for name in numbers)
+        # So is that of nce: level until something is learned, and then it falls.
+        classifier = any(name.startswith("grad_scale/") or name == "accuracy" for name in numbers)
         guard = self.guard or Guard(GuardSettings())
-        return guard.look(watched, only_finite=("loss",) if weighted else ())
+        return guard.look(watched, only_finite=("loss",) if classifier else ())
 
     def _roll_back(self, trouble: str) -> str:
         at = self.step
