@@ -120,7 +120,7 @@ def assert_refused(result: Result, *words: str, code: int = 2) -> None:
 # ---------------------------------------------------------------- help
 
 
-COMMANDS = ["train", "sample", "diagnose", "report", "reproduce", "recipes", "demo", "bench"]
+COMMANDS = ["train", "sample", "export", "diagnose", "report", "reproduce", "recipes", "demo", "bench"]
 
 
 def test_the_commands_are_those_of_the_issue() -> None:

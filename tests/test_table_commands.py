@@ -121,7 +121,7 @@ def test_scores_have_log_density_percentile_and_flag(burnin: Burnin, run: Path) 
     result = burnin("score", "run", "new.csv", "-o", "scores.csv")
     assert result.code == 0, result.err
     assert "nats, between" in result.out
-    assert "bits per dimension" in result.out
+    assert "bits per dimension, between" in result.out
     assert "impossible: 3 rows" in result.out
     assert "not in the density: id" in result.err
     with Path("scores.csv").open() as file:
