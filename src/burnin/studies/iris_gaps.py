@@ -126,7 +126,7 @@ def summary(rows: Rows) -> str:
     ]
     titles = {
         "column_mean": "the column's mean",
-        "gaussian": "the conditional mean of a Gaussian",
+        "gaussian": "the conditional mean of a Gaussian of the four numbers",
         "mean": "`burnin impute --mean`",
         "draw": "`burnin impute`, a draw",
     }
