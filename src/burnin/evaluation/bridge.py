@@ -151,6 +151,11 @@ class MixtureBase:
         mean, _, factor = self._moments
         return mean.to(z) + z @ factor.to(z).T
 
+    @property
+    def root(self) -> Tensor:
+        """L of x = μ + L z, the whitened coordinates' z; lower triangular, (dim, dim)."""
+        return self._moments[2]
+
     @cached_property
     def _moments(self) -> tuple[Tensor, Tensor, Tensor]:
         """Mean, covariance and its Cholesky factor of the whole mixture."""
@@ -241,4 +246,4 @@ class WhiteBridge:
         """U_b and its gradient by z: Lᵀ ∇U_b, for x = μ + L z."""
         base = self.bridge.base
         value, gradient = self.bridge.energy_and_gradient(base.unwhiten(z))
-        return value, gradient @ base.factors[-1].to(gradient)
+        return value, gradient @ base.root.to(gradient)

@@ -90,7 +90,7 @@ def by_grid(energy: Energy, temperature: float, data: Tensor) -> float | None:
     points = math.ceil(2 * reach / SPACING) + 1
     if points > (MOST_POINTS if data.shape[1] == 2 else MOST_POINTS**2):
         return None
-    volume = units.factors[-1].diagonal().log().sum().item()
+    volume = units.root.diagonal().log().sum().item()
 
     def white(z: Tensor) -> Tensor:
         return energy(units.unwhiten(z))

@@ -19,6 +19,7 @@ from burnin.assemble import build_energy, finish_model, load_model
 from burnin.config import Config, read_run_config
 from burnin.core import InputError
 from burnin.data import AbsentData, Encoding, Pictures, clean
+from burnin.evaluation.bridge import MixtureBase
 from burnin.evaluation.model import Model
 from burnin.fitted import FITTED_FILE, FittedTable
 from burnin.samplers import Engine
@@ -26,7 +27,9 @@ from burnin.training.checkpoint import load_weights, write_atomically
 
 CONFIG_FILE, WEIGHTS_FILE = "config.json", "model.safetensors"
 FORMAT = "burnin-pretrained-1"
-ENERGY, SCALE = "energy", "scale"
+ENERGY, SCALE, BASE = "energy", "scale", "base"
+MIXTURE = ("log_weights", "means", "factors")
+"""Of a base, in the order in which it takes them."""
 NOTHING: Mapping[str, Any] = {}
 
 
@@ -61,6 +64,8 @@ def save_pretrained(
     tensors = {f"{ENERGY}.{name}": value for name, value in model.energy.state_dict().items()}
     if model.scale is not None:
         tensors[SCALE] = model.scale
+    if model.base is not None:
+        tensors |= {f"{BASE}.{name}": getattr(model.base, name) for name in MIXTURE}
     payload = safetensors.torch.save(
         {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     )
@@ -91,13 +96,14 @@ def from_pretrained(folder: str | Path, engine: Engine | None = None) -> Model |
         InputError: when a file is missing, damaged, of another format, or does not fit the other.
     """
     saved = read_pretrained(folder)
-    data = AbsentData(saved.columns, saved.shape)
-    energy = build_energy(saved.config, data, torch.zeros(data.dim), torch.ones(data.dim), torch.Generator())
+    data, base = AbsentData(saved.columns, saved.shape), _base(saved.tensors)
+    mean, std = torch.zeros(data.dim), torch.ones(data.dim)
+    energy = build_energy(saved.config, data, mean, std, torch.Generator(), base)
     start = f"{ENERGY}."
-    load_weights(energy, {k.removeprefix(start): v for k, v in saved.tensors.items() if k.startswith(start)})
-    model = finish_model(
-        saved.config, energy, data, saved.tensors.get(SCALE), saved.updates, engine or Engine()
-    )
+    weights = {k.removeprefix(start): v for k, v in saved.tensors.items() if k.startswith(start)}
+    load_weights(energy, weights)
+    scale = saved.tensors.get(SCALE)
+    model = finish_model(saved.config, energy, data, scale, saved.updates, engine or Engine(), base)
     if saved.table is None:
         return model
     where = str(saved.folder / CONFIG_FILE)
@@ -166,6 +172,12 @@ def read_pretrained(folder: str | Path) -> Saved:
         raise InputError(f"{where} is damaged ({_first(error)}); export the model anew") from error
 
 
+def _base(tensors: Mapping[str, Tensor]) -> MixtureBase | None:
+    """The mixture that the energy corrects, where there is one."""
+    parts = [tensors[name] for part in MIXTURE if (name := f"{BASE}.{part}") in tensors]
+    return MixtureBase(*parts) if len(parts) == len(MIXTURE) else None
+
+
 def _first(error: Exception) -> str:
     return str(error.errors()[0]["msg"]) if isinstance(error, ValidationError) else repr(error)
 
@@ -174,9 +186,8 @@ def _portable(config: Config) -> Config:
     """The configuration without the place of its data on this machine."""
     if config.data.file is None:
         return config
-    return config.model_copy(
-        update={"data": config.data.model_copy(update={"file": Path(config.data.file).name})}
-    )
+    data = config.data.model_copy(update={"file": Path(config.data.file).name})
+    return config.model_copy(update={"data": data})
 
 
 def _shape(model: Model) -> list[int] | None:
