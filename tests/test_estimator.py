@@ -24,7 +24,14 @@ from burnin import EnergyDensity
 from burnin.core import InputError
 from burnin.data import Frame
 
-SMALL: dict[str, Any] = {"max_updates": 4, "width": 4, "num_steps": 2, "batch_size": 8, "particles": 8}
+SMALL: dict[str, Any] = {
+    "components": 1,
+    "max_updates": 4,
+    "width": 4,
+    "num_steps": 2,
+    "batch_size": 8,
+    "particles": 8,
+}
 NOT_OURS = {"check_array_api_input"}
 """Checks of scikit-learn that do not apply: of arrays that are not numpy's, which are not promised."""
 
@@ -198,6 +205,7 @@ def test_words_by_a_frame() -> None:
         ({"contamination": 0.0}, "contamination is 0.0"),
         ({"minutes": -1.0}, "minutes is -1.0"),
         ({"patience": 0}, "patience is 0"),
+        ({"components": 99}, "components is 99"),
         ({"validation_fraction": 1.0}, "validation_fraction is 1.0"),
     ],
 )

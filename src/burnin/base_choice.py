@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
+from burnin.core import InputError
 from burnin.evaluation.bridge import MixtureBase
 
 Shape = Literal["full", "diag"]
@@ -61,7 +62,9 @@ class BaseChoice:
         )
 
 
-def choose_base(rows: Tensor, seed: int, report: Report | None = None) -> tuple[MixtureBase, BaseChoice]:
+def choose_base(
+    rows: Tensor, seed: int, report: Report | None = None, *, components: int | None = None
+) -> tuple[MixtureBase, BaseChoice]:
     """The mixture of the highest cross-validated likelihood, averaged over the folds.
 
     For each shape of covariances, more and more components are fitted to all folds but one; the covariances
@@ -73,6 +76,7 @@ def choose_base(rows: Tensor, seed: int, report: Report | None = None) -> tuple[
         rows: coordinates, about white, (n, dim).
         seed: of the folds and of EM's starts.
         report: told how far it is.
+        components: of each mixture, where they are told rather than chosen.
 
     Example:
         >>> stream = torch.Generator().manual_seed(0)
@@ -82,6 +86,9 @@ def choose_base(rows: Tensor, seed: int, report: Report | None = None) -> tuple[
         (2, torch.Size([10, 1]))
     """
     told = report or (lambda *_: None)
+    fewest = len(rows) - math.ceil(len(rows) / _folds(len(rows)))
+    if components is not None and not 1 <= components <= fewest:
+        raise InputError(f"components is {components}; it must be at least 1, and {fewest} at most here")
     values = rows.double().numpy()
     values = values[np.random.default_rng(seed).permutation(len(values))[:MOST_FITTED]]
     few = values[:MOST_CHOOSING]
@@ -91,22 +98,22 @@ def choose_base(rows: Tensor, seed: int, report: Report | None = None) -> tuple[
     most = sum(len(COMPONENTS[shape]) for shape in shapes)
     for shape in shapes:
         highest, without = -math.inf, 0
-        for components in _sizes(shape, *few.shape):
+        for size in _sizes(shape, *few.shape) if components is None else [components]:
             told("base", tried, most)
-            of_each = _cross_fitted(few, shape, components, seed)
-            found |= {(shape, components, shrinkage): one for shrinkage, one in of_each.items()}
+            of_each = _cross_fitted(few, shape, size, seed)
+            found |= {(shape, size, shrinkage): one for shrinkage, one in of_each.items()}
             best = max(score for score, _ in of_each.values())
             tried += 1
             highest, without = (best, 0) if best > highest else (highest, without + 1)
             if without == TRIES:
                 break
-    shape, components, shrinkage = max(found, key=lambda setting: found[setting][0])
-    score, mixtures = found[shape, components, shrinkage]
+    shape, size, shrinkage = max(found, key=lambda setting: found[setting][0])
+    score, mixtures = found[shape, size, shrinkage]
     if len(values) > len(few):
         told("base", tried, most)
-        score, mixtures = _cross_fitted(values, shape, components, seed)[shrinkage]
+        score, mixtures = _cross_fitted(values, shape, size, seed)[shrinkage]
     told("base", 1, 1)
-    choice = BaseChoice(shape, components, shrinkage, score, tried)
+    choice = BaseChoice(shape, size, shrinkage, score, tried)
     return _averaged(mixtures), choice
 
 

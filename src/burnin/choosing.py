@@ -37,6 +37,7 @@ NOISE = 0.2
 class Wishes:
     """What is told rather than chosen; None leaves a choice to the data."""
 
+    components: int | None = None
     width: int | None = None
     temperature: float | None = None
     step_size: float | None = None
@@ -102,7 +103,7 @@ def choose(
     `ACCEPTANCE` (`LONGEST` at most), and the shortest length that moves them half as far as independent
     draws.
     """
-    base, chosen = choose_base(rows.each(Streams(seed)["base"]), seed, report)
+    base, chosen = choose_base(rows.each(Streams(seed)["base"]), seed, report, components=wishes.components)
     width = wishes.width or _width(len(rows))
     config = _configure(rows, wishes, seed, width, 0.1, LENGTHS[0])
     trainer = build_trainer(config, engine, rows, base)

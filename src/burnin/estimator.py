@@ -35,6 +35,7 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
     annealed importance sampling beyond; `normaliser_` says which, and between which bounds.
 
     Arguments:
+        components: Gaussians of each of q's five mixtures; None chooses.
         width: units in each of the network's three layers; None chooses by the number of rows.
         temperature: T; None takes 1.
         step_size: of the chains that sample; None chooses by a pilot run.
@@ -76,6 +77,7 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
     def __init__(
         self,
         *,
+        components: int | None = None,
         width: int | None = None,
         temperature: float | None = None,
         step_size: float | None = None,
@@ -94,6 +96,7 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
+        self.components = components
         self.width = width
         self.temperature = temperature
         self.step_size = step_size
@@ -357,6 +360,7 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
 
     def _wishes(self) -> Wishes:
         return Wishes(
+            self.components,
             self.width,
             self.temperature,
             self.step_size,

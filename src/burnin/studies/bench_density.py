@@ -172,7 +172,7 @@ def summary(rows: Rows) -> str:
         f"{fmean(row[f'{m}_seconds'] for row in rows.values() if f'{m}_seconds' in row):.1f}" for m in shown
     ]
     lines += ["| | " + " | ".join(shown.values()) + " |", "|---" * (len(shown) + 1) + "|"]
-    lines += ["| seconds for a fit, tuning included | " + " | ".join(cells) + " |", ""]
+    lines += ["| processor seconds for a fit, tuning included | " + " | ".join(cells) + " |", ""]
     return "\n".join(lines)
 
 

@@ -61,7 +61,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A tuned method: scores of rows, what was chosen, seconds; the interval where a density has one."""
+    """A tuned method: scores of rows, what was chosen, processor seconds; the interval where there is one."""
 
     scores: Array
     chosen: str
@@ -131,7 +131,7 @@ def fit_method(method: str, train: Array, test: Array, budget: Budget, seed: int
     have none: they are tuned by how well they tell that quarter from rows whose columns were shuffled
     independently of each other. EnergyDensity chooses by itself, with its own part held out.
     """
-    start = time.perf_counter()
+    start = time.process_time()
     if method == ENERGY:
         return _energy(train, test, budget, seed, start)
     stream = np.random.default_rng([2, seed])
@@ -155,7 +155,7 @@ def fit_method(method: str, train: Array, test: Array, budget: Budget, seed: int
     last = _quietly(make(method, chosen, budget, seed), train, None)
     scores = np.asarray(last.score_samples(test), dtype=np.float64)
     words = ", ".join(f"{name} {_short(value)}" for name, value in chosen.items() if name != "novelty")
-    return Fitted(scores, words, time.perf_counter() - start)
+    return Fitted(scores, words, time.process_time() - start)
 
 
 def _energy(train: Array, test: Array, budget: Budget, seed: int, start: float) -> Fitted:
@@ -163,7 +163,7 @@ def _energy(train: Array, test: Array, budget: Budget, seed: int, start: float) 
     scores = density.score_samples(test)
     mean = density.mean_density(test)
     words = f"{density.choice_.base}; best at update {density.n_updates_}"
-    return Fitted(scores, words, time.perf_counter() - start, mean.low, mean.high)
+    return Fitted(scores, words, time.process_time() - start, mean.low, mean.high)
 
 
 def _possible(method: str, rows: int, budget: Budget) -> Iterator[dict[str, Any]]:
