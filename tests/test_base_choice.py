@@ -130,3 +130,15 @@ def test_the_contrast_refuses_an_energy_that_corrects_nothing() -> None:
     net = MLP(3, width=4, depth=1, generator=stream())
     with pytest.raises(InputError, match="MixtureFactor"):
         objective.loss(net, torch.zeros(4, 3), stream())
+
+
+def test_no_component_is_made_of_an_outlier() -> None:
+    """Else it would be called usual; a cluster of some rows has its own."""
+    stream = torch.Generator().manual_seed(0)
+    rows = torch.randn(120, 3, generator=stream)
+    rows[:20] += 8
+    rows[41, 0] = 15.0
+    base, _ = choose_base(rows, seed=0, components=5)
+    log_density = base.log_prob(rows)
+    assert log_density.argmin().item() == 41
+    assert log_density[:20].min() > log_density[41] + 10

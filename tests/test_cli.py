@@ -330,10 +330,11 @@ def test_divergence_exits_with_3(burnin: Burnin) -> None:
 
 def test_train_leaves_what_the_design_says(trained: Path) -> None:
     names = sorted(path.name for path in trained.iterdir())
-    assert names[-2:] == ["config.toml", "metrics.jsonl"]
+    assert names[-3:] == ["config.toml", "metrics.jsonl", "origin.json"]
     assert [name for name in names if name.endswith(".json")] == [
         "checkpoint-000000010.json",
         "checkpoint-000000012.json",
+        "origin.json",
     ]
     assert len((trained / "metrics.jsonl").read_text().splitlines()) == 12
 

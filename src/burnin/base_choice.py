@@ -27,6 +27,8 @@ MOST_CHOOSING, MOST_FITTED = 2000, 20_000
 """Rows that the choice is made on, and that the chosen mixture is fitted to, at most."""
 ROWS_EACH = 4
 """Rows for each component, at least."""
+LEAST_HELD = 5.0
+"""Rows that a component of several must hold: one around a row or two would call an outlier usual."""
 MOST_NUMBERS = 100_000
 """In all the covariances together: what a step of a chain costs."""
 RIDGE = 1e-4
@@ -145,23 +147,26 @@ def _cross_fitted(
             fitted.fit(values[kept])
         held = torch.from_numpy(values[left_out])
         for shrinkage in SHRINKAGES:
-            mixture = _shrunk(fitted, shape, shrinkage)
+            mixture = _shrunk(fitted, shape, shrinkage, LEAST_HELD / len(kept))
             mixtures[shrinkage].append(mixture)
             totals[shrinkage] += mixture.log_prob(held).sum().item()
     return {shrinkage: (totals[shrinkage] / len(values), mixtures[shrinkage]) for shrinkage in SHRINKAGES}
 
 
-def _shrunk(fitted: GaussianMixture, shape: Shape, shrinkage: float) -> MixtureBase:
+def _shrunk(fitted: GaussianMixture, shape: Shape, shrinkage: float, least: float) -> MixtureBase:
+    """The mixture without components that weigh less than `least`, its covariances shrunk."""
     weights, means, covariances = (
         torch.as_tensor(np.asarray(part), dtype=torch.float64)
         for part in (fitted.weights_, fitted.means_, fitted.covariances_)
     )
+    held = weights >= min(least, weights.max().item())
+    weights, means, covariances = weights[held] / weights[held].sum(), means[held], covariances[held]
     target = torch.einsum("k,k...->...", weights, covariances)
     if shape == "full" and len(weights) == 1:
         target = target.diagonal().diag()
     covariances = (1 - shrinkage) * covariances + shrinkage * target
     factors = torch.linalg.cholesky(covariances) if shape == "full" else covariances.sqrt()
-    return MixtureBase(weights.clamp(min=1e-300).log(), means, factors)
+    return MixtureBase(weights.log(), means, factors)
 
 
 def _averaged(mixtures: list[MixtureBase]) -> MixtureBase:

@@ -84,7 +84,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_table_has_no_fault_on_a_desk_by_night_and_on_a_phone(browser: Browser, table: Path) -> None:
     desk = browser.open(table)
     assert desk.faults() == []
-    assert len(desk.seen["figures"]) >= 20
+    assert len(desk.seen["figures"]) >= 19
     assert all(address.startswith("data:image/png") for address in desk.seen["images"])
     order = ["verdict", "samples", "density", "energy", "outliers", "diagnostics", "goodness", "likelihood"]
     assert desk.seen["anchors"] == [*order, "cost"]
