@@ -10,7 +10,18 @@ from typing import Any
 
 from burnin.bench import write_page
 from burnin.bench.contestants import WEIGHTED
-from burnin.studies import bench_density, critic_cost, rbm_power, rbm_rank, rbm_savings, robust, samplers
+from burnin.studies import (
+    bench_density,
+    critic_cost,
+    flow_rank,
+    iris_gaps,
+    log_z,
+    rbm_power,
+    rbm_rank,
+    rbm_savings,
+    robust,
+    samplers,
+)
 from burnin.studies.rings import METRICS, beta_summary
 from burnin.studies.table import Rows, markdown_table
 
@@ -22,6 +33,8 @@ PAGES = (
     ROOT / "docs" / "diagnostics.md",
     ROOT / "docs" / "convergent.md",
     ROOT / "docs" / "stein.md",
+    ROOT / "docs" / "verdict.md",
+    ROOT / "docs" / "data.md",
     ROOT / "docs" / "bench-density.md",
 )
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
@@ -36,6 +49,12 @@ CHANGES = (
 )
 CONVERGENT = ("density_kl", "sample_distance", "long_run_distance", "verdict")
 SWINGS = ("oscillation", "sample_distance", "verdict")
+TRIED = {
+    "as it is": "log-z",
+    "other seeds (`run.seed=100`)": "log-z-seeds",
+    "one Gaussian as base (`effort.components=1`)": "log-z-gaussian",
+    "MALA (`effort.num_leapfrog=1`)": "log-z-mala",
+}
 FIVE = ("data", "noise", "persistent", "refresh", "hybrid")
 
 
@@ -74,6 +93,10 @@ def pieces() -> dict[str, str]:
         "rbm-rank": _measured("rbm-rank", rbm_rank.summary),
         "bench-density": _measured("bench-density", bench_density.summary),
         "critic-cost": _measured("critic-cost", critic_cost.summary),
+        "flow-rank": _measured("flow-rank", flow_rank.summary),
+        "log-z": _measured("log-z", log_z.summary),
+        "log-z-variants": log_z.variants({words: _metrics(_read(study)) for words, study in TRIED.items()}),
+        "iris-gaps": _measured("iris-gaps", iris_gaps.summary),
     }
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
+# One thread for each process, as pytest runs one a core: more would wait for each other. Before torch loads.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from collections.abc import Iterator
 from pathlib import Path
 

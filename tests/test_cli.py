@@ -47,10 +47,11 @@ long_steps = 20
 data_chains = 40
 data_steps = 20
 grid_points = 21
+likelihood_particles = 8
 """
 STUDY = (
     "study={samples=60, distance_sets=5, long_chains=40, long_steps=20, data_chains=40, data_steps=20, "
-    "grid_points=21, cooling_steps=10}"
+    "grid_points=21, cooling_steps=10, likelihood_particles=8}"
 )
 ROWS = "length,width\n" + "".join(f"{0.1 * i % 1.7:.3f},{10 + 0.3 * i % 5:.3f}\n" for i in range(60))
 
@@ -119,7 +120,7 @@ def assert_refused(result: Result, *words: str, code: int = 2) -> None:
 # ---------------------------------------------------------------- help
 
 
-COMMANDS = ["train", "sample", "diagnose", "report", "reproduce", "recipes", "demo", "bench"]
+COMMANDS = ["train", "sample", "export", "diagnose", "report", "reproduce", "recipes", "demo", "bench"]
 
 
 def test_the_commands_are_those_of_the_issue() -> None:
@@ -477,7 +478,7 @@ def test_the_report_has_a_section_on_training_with_the_monitors(burnin: Burnin) 
     assert burnin("report", "run").code == 0
     text = Path("run/report.html").read_text(encoding="utf-8")
     for title in ("Training", "Spread of the losses", "β-weights"):
-        assert f"<h2>{title}</h2>" in text
+        assert f'<h3 class="part">{title}</h3>' in text
     assert "β-weighted" in text
 
 

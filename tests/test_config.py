@@ -107,8 +107,12 @@ def test_rows_of_every_study_are_valid_changes_of_their_recipe() -> None:
             assert study.quick_recipe is not None
             settings += [study.load(study.quick_recipe, study.rows[row]) for row in study.quick_rows]
         if isinstance(study, Study):
-            for config in settings:
+            for config in {dump_config(_seedless(config)): config for config in settings}.values():
                 build_trainer(config)
+
+
+def _seedless(config: Config) -> Config:
+    return config.model_copy(update={"run": config.run.model_copy(update={"seed": 0})})
 
 
 def test_a_short_recipe_gets_every_default(least: str) -> None:

@@ -53,7 +53,11 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/rings.md", "docs/robust.md", "docs/stein.md", "docs/bench-density.md"]
+    "name",
+    [
+        "README.md",
+        *(f"docs/{page}.md" for page in ("rings", "robust", "stein", "verdict", "data", "bench-density")),
+    ],
 )
 def test_tables_are_as_drawn_from_results(name: str) -> None:
     spec = importlib.util.spec_from_file_location("draw", ROOT / "docs" / "draw.py")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import shutil
@@ -16,8 +17,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 import pytest
+from rich.console import Console
 
 from burnin.data import load_frame, save_frame
+from burnin.terminal import training_bar
 from tests.test_cli import Burnin, Result, assert_refused, burnin, contents
 
 __all__ = ["burnin"]
@@ -118,7 +121,7 @@ def test_scores_have_log_density_percentile_and_flag(burnin: Burnin, run: Path) 
     result = burnin("score", "run", "new.csv", "-o", "scores.csv")
     assert result.code == 0, result.err
     assert "nats, between" in result.out
-    assert "bits per dimension" in result.out
+    assert "bits per dimension, between" in result.out
     assert "impossible: 3 rows" in result.out
     assert "not in the density: id" in result.err
     with Path("scores.csv").open() as file:
@@ -230,6 +233,16 @@ BAD = {
     "decimal commas": ("a;b\n" + ROWS.replace(",", ";").replace(".", ","), ("decimal commas",)),
     "ids": ("a,b\n" + "".join(f"n{i},{i}\n" for i in range(60)), ("60 different words", "--target-col")),
     "too large": ("a,b\n" + "".join(f"{i}e300,{i}\n" for i in range(9)), ("rescale",)),
+    "blanks between": (
+        "a b\n" + ROWS.replace(",", " "),
+        ("several numbers in a cell", "a comma, a semicolon"),
+    ),
+    "colons between": (ROWS.replace(",", ":"), ("several numbers in a cell", "a comma, a semicolon")),
+    "empty column": (
+        "a,b\n" + "".join(f"{i},\n" for i in range(9)),
+        ("column b has no values", "--target-col"),
+    ),
+    "open quote": ('a,b\n"1,2\n3,4\n', ("row 1 has 1 cells",)),
     "ragged": ("a,b\n1,2\n3\n", ("row 2",)),
 }
 
@@ -249,6 +262,53 @@ def test_a_cut_parquet_is_refused(burnin: Burnin) -> None:
     save_frame(load_frame("rows.csv"), Path("rows.parquet"))
     Path("cut.parquet").write_bytes(Path("rows.parquet").read_bytes()[:-100])
     assert_refused(burnin("fit", "cut.parquet", "--out", "new"), "cut.parquet", "damaged or cut short")
+
+
+@pytest.mark.parametrize("command", ["score", "impute"])
+def test_a_cut_parquet_is_refused_wherever_it_is_read(burnin: Burnin, run: Path, command: str) -> None:
+    Path("cut.parquet").write_bytes(b"PAR1" + bytes(40))
+    assert_refused(
+        burnin(command, "run", "cut.parquet", "-o", "x.csv"), "cut.parquet", "damaged or cut short"
+    )
+    assert not Path("x.csv").exists()
+
+
+def save_pickled(path: Path) -> None:
+    np.save(path, np.array([{"a": 1}] * 9, dtype=object))
+
+
+ARRAYS: dict[str, tuple[str, Callable[[Path], object], tuple[str, ...]]] = {
+    "cut npy": ("bad.npy", lambda path: path.write_bytes(b"\x93NUMPY\x01"), ("damaged",)),
+    "cut npz": ("bad.npz", lambda path: path.write_bytes(b"PK\x03\x04zz"), ("damaged",)),
+    "pickled": ("bad.npy", save_pickled, ("pickled",)),
+    "no rows": ("bad.npy", lambda path: np.save(path, np.zeros((0, 2))), ("no rows",)),
+    "one axis": ("bad.npy", lambda path: np.save(path, np.arange(9.0)), ("2-D", "(9,)")),
+    "gaps": ("bad.npy", lambda path: np.save(path, np.full((9, 2), np.nan)), ("no values at all",)),
+    "complex": ("bad.npy", lambda path: np.save(path, np.zeros((9, 2), complex)), ("real numbers",)),
+    "utf-16": ("bad.csv", lambda path: path.write_text("a,b\n1,2\n", encoding="utf-16"), ("UTF-8",)),
+    "bytes": ("bad.csv", lambda path: path.write_bytes(bytes(range(256))), ("UTF-8",)),
+    "ending": ("bad.txt", lambda path: path.write_text("a,b\n1,2\n"), ("'.txt'", ".parquet")),
+}
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_bad_files_end_in_one_line_and_leave_nothing(burnin: Burnin, kind: str) -> None:
+    name, make, words = ARRAYS[kind]
+    make(Path(name))
+    assert_refused(burnin("fit", name, "--out", "new"), name, *words)
+    assert not Path("new").exists()
+
+
+def test_large_and_small_scales_are_fitted(burnin: Burnin) -> None:
+    stream = np.random.default_rng(0)
+    values = stream.normal(size=(40, 2)) * [1e9, 1e-9] + [5e9, 0]
+    np.save("scales.npy", values)
+    result = burnin("fit", "scales.npy", "--out", "new", "--max-updates", "2")
+    assert result.code == 0, result.err
+    assert burnin("sample", "new", "-n", "200", "-o", "new.npy").code == 0
+    drawn = np.load("new.npy")
+    # Two updates from the Gaussian of 40 rows: means within 5 standard errors of those of the rows.
+    assert (np.abs(drawn.mean(0) - values.mean(0)) < 5 * values.std(0) / np.sqrt(40)).all()
 
 
 @pytest.mark.parametrize(
@@ -333,3 +393,20 @@ def test_help_shows_an_example(burnin: Burnin, command: str) -> None:
     result = burnin(command, "--help")
     assert result.code == 0
     assert f"Example: burnin {command}" in result.out
+
+
+def test_the_bar_shows_samples_and_the_numbers_of_each_arm() -> None:
+    """Below the bar, whole on a terminal of 100 columns."""
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=100, color_system=None)
+    numbers = {
+        f"{name}/{arm}": value
+        for arm in ("noise", "data")
+        for name, value in (("d", -0.25), ("r", 1.5), ("acceptance", 0.9), ("step_size", 0.05))
+    }
+    with training_bar(console, "training", 200, 128) as update:
+        update(10, numbers)
+    lines = text.getvalue().splitlines()
+    assert any("training" in line and "10/200" in line for line in lines)
+    arm = "d -0.250 r 1.5 acc 0.90 step 0.05"
+    assert any(f"1,280 samples  noise: {arm}  data: {arm}" in line for line in lines)

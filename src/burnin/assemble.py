@@ -13,6 +13,7 @@ from burnin.assemble_direct import build_direct_objective, build_optimizer
 from burnin.config import (
     FROM_NOISE,
     Config,
+    DataSettings,
     ModelSettings,
     SamplerSettings,
     SchemeSettings,
@@ -21,6 +22,7 @@ from burnin.config import (
 )
 from burnin.core import Density, InputError, Sampler, Start
 from burnin.data import (
+    AbsentData,
     EncodedRows,
     LinearICA,
     NoisyDensity,
@@ -69,7 +71,8 @@ def build_data(config: Config) -> Density:
     Noise also gives a constant column some variance.
     """
     settings = config.data
-    if sum(given is not None for given in (settings.name, settings.file, settings.rows)) != 1:
+    sources = (settings.name, settings.file, settings.rows, settings.pictures)
+    if sum(given is not None for given in sources) != 1:
         raise InputError("data needs either a name (data.name) or a file (data.file)")
     data: Density
     if settings.name == "ica":
@@ -81,15 +84,25 @@ def build_data(config: Config) -> Density:
         raise InputError("data.dim is for the name ica; other data has its own number of dimensions")
     elif settings.rows is not None:
         data = EncodedRows.load(Path(settings.rows))
+    elif settings.pictures is not None:
+        data = Pictures.load(Path(settings.pictures))
     elif settings.file is not None:
         data = load_table(Path(settings.file))
     else:
         data = make_density(settings.name or "")
+    return _noised(config, _pictured(settings, data))
+
+
+def _pictured(settings: DataSettings, data: Density) -> Density:
+    """Pictures at the size and in the space that the settings say; other data as it is."""
+    if settings.side is None and not settings.logit:
+        return data
+    if not isinstance(data, Pictures):
+        key = "data.logit" if settings.side is None else "data.side"
+        raise InputError(f"{key} is for pictures; this data has none: leave it out")
     if settings.side is not None:
-        if not isinstance(data, Pictures):
-            raise InputError("data.side is the size of pictures; this data has none: leave it out")
         data = data.resized(settings.side)
-    return _noised(config, data)
+    return data.in_logits() if settings.logit else data
 
 
 def _noised(config: Config, data: Density) -> Density:
@@ -147,7 +160,7 @@ def _build_mlp(model: ModelSettings, dim: int, generator: torch.Generator) -> nn
 
 def _build_convnet(model: ModelSettings, data: Density, generator: torch.Generator) -> nn.Module:
     pictures = clean(data)
-    if not isinstance(pictures, Pictures):
+    if not isinstance(pictures, Pictures | AbsentData) or pictures.shape is None:
         raise InputError('model.kind = "convnet" is for pictures; for this data it must be another')
     if isinstance(model.width, list) or model.depth is not None or model.frequencies:
         raise InputError("a convnet takes model.width, a number; leave out model.depth and model.frequencies")
@@ -325,20 +338,35 @@ def load_model(folder: Path, engine: Engine | None = None) -> Model:
 
 def model_of(trainer: Trainer, config: Config, base: MixtureBase | None = None) -> Model:
     """The model of a trainer as it is now, with the mixture that it corrects where there is one."""
+    scale = trainer.parts.scale.value() if trainer.parts.scale is not None else None
+    data = held_out(trainer.parts.data)
+    return finish_model(config, trainer.model, data, scale, trainer.step, trainer.engine, base)
+
+
+def finish_model(
+    config: Config,
+    energy: nn.Module,
+    data: Density,
+    scale: Tensor | None,
+    num_updates: int,
+    engine: Engine,
+    base: MixtureBase | None = None,
+) -> Model:
+    """A trained energy with the chains that its configuration names."""
     from_noise, at_test, temperature = config.noise_sampler(), config.test_sampler(), config.model.temperature
     return Model(
-        energy=trainer.model.eval().requires_grad_(False),
+        energy=energy.eval().requires_grad_(False),
         temperature=temperature,
-        data=held_out(trainer.parts.data),
+        data=data,
         noise=build_noise(config),
         plain=Chain(build_sampler(config.sampler, temperature), config.sampler.num_steps),
         annealed=Chain(build_sampler(from_noise, temperature), from_noise.num_steps),
         trained_from_noise=config.scheme.name in FROM_NOISE or config.without_chains,
         at_test=None if at_test is None else Chain(build_sampler(at_test, temperature), at_test.num_steps),
-        scale=trainer.parts.scale.value() if trainer.parts.scale is not None else None,
+        scale=scale,
         scheme=f"none (objective {config.objective.name})" if config.without_chains else config.scheme.name,
-        num_updates=trainer.step,
-        engine=trainer.engine,
+        num_updates=num_updates,
+        engine=engine,
         base=base,
     )
 

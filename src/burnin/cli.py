@@ -1,16 +1,16 @@
-"""The command line: fit, score, train, sample, diagnose, check, test, compare, report, reproduce, demo, …"""
+"""The command line: fit, score, impute, train, sample, export, diagnose, check, test, compare, report, …"""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from burnin import stein_commands, table_commands
+from burnin import impute_command, interop_commands, stein_commands, table_commands
 from burnin.config import MEASURED, Config, load_config, load_head, read_run_config, recipe_names
 from burnin.core import BurninError, InputError, Outcome
 from burnin.terminal import make_console, stages_bar, studies_bar, training_bar
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Train, sample and judge energy-based models.",
     no_args_is_help=True,
-    add_completion=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
@@ -38,6 +38,7 @@ def train(
     changes: Set = [],  # noqa: B006  (typer copies it)
     out: Annotated[Path | None, typer.Option(help="The run's folder; runs/RECIPE by default.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
     """Train a model by a recipe."""
     console = make_console()
@@ -45,7 +46,10 @@ def train(
     folder = out or Path("runs") / Path(recipe).stem
     if resume and not changes:
         config = read_run_config(folder)
-    finish(console, folder, run_training(console, folder, config, resume=resume, label=config.title))
+    outcome = run_training(console, folder, config, resume=resume, label=config.title)
+    if as_json:
+        print(json.dumps(training_summary(folder, outcome), ensure_ascii=False))
+    finish(console, folder, outcome)
     console.print(f"trained: {folder}. Next: burnin report {folder}")
 
 
@@ -54,7 +58,11 @@ def sample(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
     number: Annotated[int, typer.Option("-n", help="How many samples.")] = 1000,
     output: Annotated[
-        Path, typer.Option("-o", help="Where to: .npy or .csv; of a fitted table, .parquet too.")
+        Path,
+        typer.Option(
+            "-o",
+            help="Where to: .npy or .csv; of a fitted table .parquet too; of pictures a .png, or a folder.",
+        ),
     ] = Path("samples.npy"),
     seed: Annotated[int, typer.Option(help="Seed of the chains.")] = 0,
     steps: Annotated[int, typer.Option(help="Further steps after the chain's own number.")] = 0,
@@ -121,11 +129,8 @@ def report(
 ) -> None:
     """Judge a trained model: report.html and report.png in its folder, the verdict."""
     console = make_console()
-    lines, numbers = write_run_report(console, run)
-    if as_json:
-        print(json.dumps({"verdict": lines, "numbers": numbers}, ensure_ascii=False))
-    else:
-        print("\n".join(lines))
+    answer = write_run_report(console, run)
+    print(json.dumps(answer, ensure_ascii=False) if as_json else "\n".join(answer["verdict"]))
     console.print(f"report: {run / 'report.html'}")
 
 
@@ -166,6 +171,8 @@ def check(
 
 stein_commands.register(app)
 table_commands.register(app)
+interop_commands.register(app)
+impute_command.register(app)
 
 
 @app.command(epilog="Example: burnin reproduce rings --quick --json rings.json")
@@ -243,6 +250,7 @@ def recipes(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.
 def demo(
     out: Annotated[Path, typer.Option(help="The demo's folder.")] = Path("runs/demo"),
     changes: Set = [],  # noqa: B006
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
 ) -> None:
     """Train the hybrid scheme on the 10-D rings for about a minute and judge it."""
     console = make_console()
@@ -252,8 +260,11 @@ def demo(
         raise InputError(f"{out} holds a run with other settings; choose another --out")
     console.print(f"{config.title}: {config.about}")
     finish(console, out, run_training(console, out, config, resume=resume, label="training"))
-    lines, _ = write_run_report(console, out)
-    print("\n".join(lines))
+    written = write_run_report(console, out)
+    if as_json:
+        print(json.dumps(written, ensure_ascii=False))
+    else:
+        print("\n".join(written["verdict"]))
     console.print(f"report: {out / 'report.html'}, picture: {out / 'report.png'}")
 
 
@@ -296,13 +307,21 @@ def bench(
         console.print(f"page: {page}, numbers: {table}")
 
 
+@app.command(epilog='Example: eval "$(burnin completion bash)"')
+def completion(shell: Annotated[str, typer.Argument(help="bash, zsh or fish.")]) -> None:
+    """Print a script that makes a shell complete burnin's commands and options."""
+    from burnin.completion import completion_script
+
+    print(completion_script(app, shell), end="")
+
+
 def run_training(console: Console, folder: Path, config: Config, *, resume: bool, label: str) -> Outcome:
     """Trains with a progress bar."""
     from burnin.assemble import build_engine
     from burnin.runs import available_cores, train_in
 
     use_threads(config)
-    with training_bar(console, label, config.run.updates) as update:
+    with training_bar(console, label, config.run.updates, config.run.batch_size) as update:
         return train_in(
             folder,
             config,
@@ -311,6 +330,15 @@ def run_training(console: Console, folder: Path, config: Config, *, resume: bool
             on_event=lambda text: console.print(f"training: {text}"),
             engine=build_engine(config, threads=available_cores(), say=console.print),
         )
+
+
+def training_summary(folder: Path, outcome: Outcome) -> dict[str, object]:
+    """What a program may want to know of a training: how it ended, where, and its last numbers."""
+    from burnin.training import read_metrics
+
+    rows = [row for row in read_metrics(folder / "metrics.jsonl") if "event" not in row]
+    last = rows[-1] if rows else {"step": 0}
+    return {"run": str(folder), "outcome": outcome.name, "updates": last["step"], "last": last}
 
 
 def use_threads(config: Config) -> None:
@@ -336,28 +364,14 @@ def finish(console: Console, folder: Path, outcome: Outcome) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def write_run_report(console: Console, folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Judges a run and writes its report; returns the verdict's lines and the numbers."""
-    from burnin.config import dump_config
-    from burnin.report.summary import build_page, write_report
-    from burnin.runs import assess_run, diagnose_run, fresh_data
-    from burnin.training import read_metrics
+def write_run_report(console: Console, folder: Path) -> dict[str, Any]:
+    """Judges a run and writes its report; returns the verdict's lines and all numbers."""
+    from burnin.reporting import report_run
 
     config = read_run_config(folder)
     use_threads(config)
     with stages_bar(console) as status:
-        model, result = assess_run(folder, status, quiet_engine(config))
-    page = build_page(
-        model,
-        result,
-        fresh_data(model, config),
-        list(read_metrics(folder / "metrics.jsonl")),
-        diagnose_run(folder),
-        dump_config(config),
-        config.title,
-    )
-    write_report(page, folder)
-    return list(page.verdict), {name: value for name, value, _ in page.numbers}
+        return report_run(folder, status, quiet_engine(config))
 
 
 def main() -> None:

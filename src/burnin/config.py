@@ -53,10 +53,10 @@ class RunSettings(_Section):
 
 
 class DataSettings(_Section):
-    """A named density, a file of numbers (.npy, .npz, .csv), or the coded rows of a table (`burnin fit`).
+    """A named density, a file of numbers (.npy, .npz, .csv), or what `burnin fit` read: rows or pictures.
 
-    Noise is added anew at every use. `rows` is a file in the run's own folder.
-    Pictures are made smaller when `side` says so.
+    Noise is added anew at every use. `rows`, a table's, and `pictures` are files in the run's own folder.
+    Pictures are made smaller when `side` says so, and dequantised and put in logits when `logit` does.
     The name "ica" is linear ICA: `dim` sources of the law `source`, and a matrix drawn from the run's seed,
     of which either the unmixing or the mixing one is `gaussian`.
     """
@@ -64,7 +64,9 @@ class DataSettings(_Section):
     name: str | None = None
     file: str | None = None
     rows: str | None = None
+    pictures: str | None = None
     side: Count | None = None
+    logit: bool = False
     noise: NotNegative = 0.0
     dim: Annotated[int, Field(ge=2)] | None = None
     source: Literal["laplace", "logistic"] = "logistic"
@@ -381,11 +383,13 @@ def read_run_config(folder: Path) -> Config:
 
 def in_folder(config: Config, folder: Path) -> Config:
     """The configuration with the files that it names looked for in the run's folder, wherever that is now."""
-    data, model = config.data, config.model
-    if data.rows is not None:
-        data = data.model_copy(update={"rows": str(folder / Path(data.rows).name)})
-    if model.base is not None:
-        model = model.model_copy(update={"base": str(folder / Path(model.base).name)})
+
+    def here(settings: Section, *keys: str) -> Section:
+        named = {key: getattr(settings, key) for key in keys}
+        found = {key: str(folder / Path(name).name) for key, name in named.items() if name is not None}
+        return settings.model_copy(update=found)
+
+    data, model = here(config.data, "rows", "pictures"), here(config.model, "base")
     return config.model_copy(update={"data": data, "model": model})
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from burnin.core import InputError, Outcome
-from burnin.data import Encoding, Frame
+from burnin.data import Encoding, Frame, Pictures
+from burnin.data.folders import write_grid, write_pictures
 from burnin.data.writing import FrameFile
 from burnin.evaluation import chains
 from burnin.evaluation.model import Model
@@ -27,7 +28,8 @@ class Request:
 
     Attributes:
         number: how many samples.
-        output: a .npy or .csv file; of a fitted table, .parquet too.
+        output: a .npy or .csv file; of a fitted table, .parquet too; of pictures, a .png for all of them in
+            a grid, or a folder for a .png of each.
         steps: further steps after the chain's own number.
         keep: a .npy file for the chains' positions along the further steps; None for none.
         keep_every: how many steps between two kept positions.
@@ -46,8 +48,11 @@ class Request:
     def __post_init__(self) -> None:
         if self.number < 1 or self.steps < 0:
             raise InputError(f"-n is {self.number} and --steps {self.steps}; they must be at least 1 and 0")
-        if self.output.suffix not in (".npy", ".csv", ".parquet"):
-            raise InputError(f"the output {self.output} must end in .npy, .csv or .parquet")
+        if self.output.suffix not in (".npy", ".csv", ".parquet", ".png", ""):
+            raise InputError(
+                f"the output {self.output} must end in .npy, .csv or .parquet; of pictures, in .png, or be a "
+                "folder's name, without an ending"
+            )
         if self.block < 1 or self.keep_every < 1:
             raise InputError("--block and --keep-every must be at least 1")
         if self.keep is not None:
@@ -170,7 +175,39 @@ class TableFile:
         self._file.__exit__(*error)
 
 
-def _writer(request: Request, model: Model) -> RowFile | CsvFile | TableFile:
+class PictureFiles:
+    """A folder of .png files, or one .png with all pictures in a grid."""
+
+    def __init__(self, path: Path, pictures: Pictures) -> None:
+        self._path, self._pictures = path, pictures
+        self._parts: list[torch.Tensor] = []
+        self._written = 0
+        if not path.suffix:
+            path.mkdir(exist_ok=True)
+
+    def append(self, rows: torch.Tensor) -> int:
+        """Adds the pictures that rows stand for, and says how many."""
+        brightness = self._pictures.brightness(rows)
+        if self._path.suffix:
+            self._parts.append(brightness)
+        else:
+            write_pictures(self._path, brightness, self._written)
+        self._written += len(rows)
+        return len(rows)
+
+    def __enter__(self) -> PictureFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._parts:
+            write_grid(self._path, torch.cat(self._parts))
+
+
+def _writer(request: Request, model: Model) -> RowFile | CsvFile | TableFile | PictureFiles:
+    if request.output.suffix in (".png", ""):
+        if model.pictures is None:
+            raise InputError(f"{request.output}: only pictures are drawn so; write .npy or .csv")
+        return PictureFiles(request.output, model.pictures)
     if model.rows is not None:
         return TableFile(request.output, model.rows.encoding)
     if request.output.suffix == ".parquet":

@@ -18,6 +18,7 @@ from burnin.data import EncodedRows, Encoding, Frame
 from burnin.data.encoding import FEWEST
 from burnin.fitted import FittedTable, MeanDensity, require_contamination
 from burnin.fitting import Effort, Listener, fit_rows, go_on
+from burnin.imputing import impute
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.training import RunFolder, Trainer
@@ -173,6 +174,8 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
         """
         if not hasattr(self, "fitted_"):
             return self.fit(X)
+        if not hasattr(self, "_snapshot"):
+            raise InputError("a density that was exported has no state to go on from; fit anew")
         effort, wishes = self._effort(), self._wishes()
         encoding, base = self.fitted_.encoding, self.fitted_.model.base
         assert base is not None
@@ -239,7 +242,85 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
         seed = int(check_random_state(given).randint(2**31 - 1))
         return self.fitted_.sample(n_samples, Streams(seed)["sample"])
 
-    def _frame(self, X: ArrayLike | Frame, *, reset: bool) -> Frame:  # noqa: N803
+    def save_pretrained(self, folder: str | Path) -> Path:
+        """Writes model.safetensors and config.json, without rows, to a folder that is new or empty."""
+        from burnin.interop.pretrained import save_pretrained
+
+        check_is_fitted(self)
+        settings = self.get_params() | {"bounds": [[key, *pair] for key, pair in (self.bounds or {}).items()]}
+        if not isinstance(self.random_state, int):
+            settings["random_state"] = None
+        names = getattr(self, "feature_names_in_", None)
+        estimator = {"settings": settings, "names": None if names is None else list(names)}
+        return save_pretrained(self.fitted_, folder, estimator=estimator)
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path) -> Self:
+        """The density that `save_pretrained`, or `burnin export` of a fitted table, wrote to a folder.
+
+        It scores and samples to the same bits; only `partial_fit` cannot go on.
+        """
+        from burnin.interop.pretrained import from_pretrained, read_pretrained
+
+        fitted = from_pretrained(folder)
+        if not isinstance(fitted, FittedTable):
+            raise InputError(
+                f"{folder} holds a model of no table; load it with burnin.interop.from_pretrained"
+            )
+        kept = read_pretrained(folder).estimator
+        settings = kept.get("settings", {"contamination": fitted.contamination})
+        bounds = {key: (low, high) for key, low, high in settings.pop("bounds", [])}
+        try:
+            density = cls(**settings, bounds=bounds or None)
+        except TypeError as error:
+            raise InputError(f"{folder}: config.json has settings of another version ({error})") from error
+        every = [column.name for column in fitted.encoding.columns]
+        names = kept.get("names", every)
+        density.n_features_in_ = len(every)
+        if names is not None:
+            density.feature_names_in_ = np.array(names, dtype=object)
+        return density._take(fitted, Outcome.OK)
+
+    def impute(
+        self,
+        X: ArrayLike | Frame,  # noqa: N803
+        *,
+        mean: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> NDArray[np.float64]:
+        """The rows, (n, n_features), with each NaN drawn from its conditional law given what is known.
+
+        Metropolis-adjusted chains draw all of a row's gaps together; bounds and steps of columns are kept.
+        For columns of words see `impute_frames`.
+
+        Arguments:
+            X: rows with NaN where a value is missing.
+            mean: whether to fill in the conditional mean, whose error is smallest, instead of a draw, which
+                keeps the spread.
+            random_state: of the chains; the estimator's own by default.
+        """
+        frame = self.impute_frames(X, mean=mean, random_state=random_state)[0]
+        words = [name for name, values in frame.columns.items() if values.dtype.kind != "f"]
+        if words:
+            raise InputError(f"{', '.join(words)} holds words, not numbers; use impute_frames")
+        return np.stack(list(frame.columns.values()), axis=1)
+
+    def impute_frames(
+        self,
+        X: ArrayLike | Frame,  # noqa: N803
+        *,
+        draws: int = 1,
+        mean: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> tuple[Frame, ...]:
+        """`impute` as frames, one for each of several draws."""
+        check_is_fitted(self)
+        frame = self._frame(X, reset=False, gaps=True)
+        given = self.random_state if random_state is None else random_state
+        stream = Streams(int(check_random_state(given).randint(2**31 - 1)))["impute"]
+        return impute(self.fitted_, frame, generator=stream, draws=draws, mean=mean).frames
+
+    def _frame(self, X: ArrayLike | Frame, *, reset: bool, gaps: bool = False) -> Frame:  # noqa: N803
         """The rows as a frame, checked as scikit-learn checks them."""
         if isinstance(X, Frame):
             if reset:
@@ -247,7 +328,12 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
                 self.feature_names_in_ = np.array(X.names, dtype=object)
             return X
         values = validate_data(
-            self, X, dtype=np.float64, reset=reset, ensure_min_samples=FEWEST if reset else 1
+            self,
+            X,
+            dtype=np.float64,
+            reset=reset,
+            ensure_min_samples=FEWEST if reset else 1,
+            ensure_all_finite="allow-nan" if gaps else True,
         )
         return Frame.of_numbers(values, [str(name) for name in getattr(self, "feature_names_in_", ())])
 
@@ -258,14 +344,17 @@ class EnergyDensity(OutlierMixin, DensityMixin, BaseEstimator):  # type: ignore[
         }
 
     def _keep(self, fitted: FittedTable, trainer: Trainer, outcome: Outcome) -> Self:
+        # What `partial_fit` goes on from.
+        self._snapshot, self._config = trainer.snapshot().clone(), fitted.config
+        return self._take(fitted, outcome)
+
+    def _take(self, fitted: FittedTable, outcome: Outcome) -> Self:
         self.fitted_ = fitted
         self.choice_ = Choice(**fitted.about["choice"])
         self.normaliser_ = fitted.normaliser
         self.held_out_ = MeanDensity.of(fitted.about["held_out"])
         self.offset_ = fitted.threshold()
-        self.n_updates_ = trainer.step
-        # What `partial_fit` goes on from.
-        self._snapshot, self._config = trainer.snapshot().clone(), fitted.config
+        self.n_updates_ = fitted.model.num_updates
         self.outcome_ = outcome
         return self
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -172,16 +173,8 @@ class FittedTable:
 
     def save(self, folder: Path) -> None:
         """Writes what a run's folder lacks beside its rows and its checkpoint, as JSON."""
-        content = {
-            "format": FORMAT,
-            "normaliser": asdict(self.normaliser),
-            "mass": asdict(self.mass),
-            "contamination": self.contamination,
-            "about": self.about,
-            "reference": self.reference.tolist(),
-        }
         temporary = folder / f".{FITTED_FILE}.tmp"
-        temporary.write_text(json.dumps(content, indent=1, allow_nan=False), encoding="utf-8")
+        temporary.write_text(json.dumps(self.content(), indent=1, allow_nan=False), encoding="utf-8")
         temporary.replace(folder / FITTED_FILE)
 
     @classmethod
@@ -198,24 +191,47 @@ class FittedTable:
             raise InputError(f"{folder} holds no fitted table (no {FITTED_FILE}); make one with burnin fit")
         model = load_model(folder, engine)
         rows = model.rows
+        if not isinstance(rows, EncodedRows):
+            raise InputError(f"{folder} is no fitted table: its data are no rows that burnin fit coded")
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            if content["format"] != FORMAT or not isinstance(rows, EncodedRows):
-                raise InputError(f"{path} was not written by this version of burnin (wanted {FORMAT!r})")
+        except ValueError as error:
+            raise InputError(f"{path} is damaged ({error})") from error
+        return cls.of(content, model, rows.encoding, read_run_config(folder), str(path))
+
+    def content(self) -> dict[str, Any]:
+        """What is known beside the model, as JSON has it."""
+        return {
+            "format": FORMAT,
+            "normaliser": asdict(self.normaliser),
+            "mass": asdict(self.mass),
+            "contamination": self.contamination,
+            "about": self.about,
+            "reference": self.reference.tolist(),
+        }
+
+    @classmethod
+    def of(
+        cls, content: Mapping[str, Any], model: Model, encoding: Encoding, config: Config, where: str
+    ) -> FittedTable:
+        """The inverse of `content`; `where` it was read is told when it is damaged."""
+        try:
+            if content["format"] != FORMAT:
+                raise InputError(f"{where} was not written by this version of burnin (wanted {FORMAT!r})")
             return cls(
                 model=model,
-                encoding=rows.encoding,
+                encoding=encoding,
                 normaliser=Normaliser(**content["normaliser"]),
                 mass=Mass(**content["mass"]),
                 reference=np.array(content["reference"], dtype=np.float64),
                 contamination=content["contamination"],
                 about=content["about"],
-                config=read_run_config(folder),
+                config=config,
             )
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"{path} is damaged ({error})") from error
+            raise InputError(f"{where} is damaged ({error})") from error
 
 
 def shuffled_from_noise(model: Model, n: int, generator: torch.Generator) -> Tensor:

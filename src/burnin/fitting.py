@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -14,13 +16,12 @@ from burnin.choosing import BASE_FILE, ROWS_FILE, Choice, Wishes, choose
 from burnin.config import Config, dump_config, read_run_config
 from burnin.core import DivergedError, InputError, Outcome
 from burnin.data import EncodedRows
-from burnin.energies import MixtureFactor
 from burnin.evaluation import MixtureBase, chains
-from burnin.evaluation.likelihood import NotReachedError, Report
 from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import normalise
-from burnin.evaluation.tracking import LikelihoodTrack, Look
+from burnin.evaluation.walk import NotReachedError, Report
 from burnin.fitted import FITTED_FILE, FittedTable, Mass, quantiles, unbounded
+from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.training import RunFolder, Trainer
@@ -32,16 +33,20 @@ from burnin.training.checkpoint import (
     save_checkpoint,
 )
 from burnin.training.parts import Metrics
+from burnin.watching import Watch
 
-LOOK_EVERY = 25
 CONTAMINATION = 0.05
 CHOICE_FILE = "choice.json"
+LAST_FOLDER = "last"
+"""Holds the checkpoint at which an interrupted fit stopped; the run's own is the best until then."""
+WATCH = "fit"
+"""What the watch has seen, beside the trainer's own state in a checkpoint."""
 TRAINING_SHARE = 0.8
 """Of the time that is given; the rest is for the normaliser."""
+BASE_DRAWS = 5000
 MASS_DRAWS = 2000
 REFERENCE_ROWS = 10_000
 """Rows whose log-densities are found at the end, at most."""
-BASE_DRAWS = 5000
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class Effort:
 
     Attributes:
         minutes: time that is given, None for as long as it takes.
-        patience: looks at the held-out likelihood, one every `LOOK_EVERY` updates, without a new best.
+        patience: looks at the held-out likelihood, one every 25 updates, without a new best.
         particles: chains that estimate the normaliser.
     """
 
@@ -108,6 +113,7 @@ def fit_rows(
         base.save(folder.path / BASE_FILE)
         folder.config_path.write_text(dump_config(config), encoding="utf-8")
         (folder.path / CHOICE_FILE).write_text(json.dumps(choice.as_dict(), indent=1), encoding="utf-8")
+        write_origin(folder.path)
     trainer = build_trainer(config, engine, rows, base)
     return _train(trainer, config, choice, rows, base, effort, contamination, folder, told, began)
 
@@ -115,7 +121,11 @@ def fit_rows(
 def resume_rows(
     folder: RunFolder, effort: Effort, *, listener: Listener | None = None, engine: Engine | None = None
 ) -> tuple[FittedTable, Outcome]:
-    """Goes on with the fit that a folder holds, from its newest checkpoint."""
+    """Goes on with the fit that a folder holds: to the bit as if it had never been interrupted.
+
+    A fit that came to its own end goes on from its best, with new patience; one with a limit of time ends
+    where the time does.
+    """
     config = read_run_config(folder.path)
     if config.data.rows is None:
         raise InputError(f"{folder.path} holds a run that burnin fit did not make; use burnin train --resume")
@@ -129,12 +139,22 @@ def resume_rows(
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(f"{folder.path}: {CHOICE_FILE} or {FITTED_FILE} is damaged ({error})") from error
     trainer = build_trainer(config, engine, rows, base)
-    trainer.restore(load_checkpoint(folder.path))
-    told = listener or Listener()
+    snapshot = _newest(folder.path)
+    trainer.restore(snapshot)
+    told, seen = listener or Listener(), snapshot.held(WATCH)
+    if seen is not None:
+        contamination = float(seen.state["contamination"])
     fitted, _, outcome = _train(
-        trainer, config, choice, rows, base, effort, contamination, folder, told, time.monotonic()
+        trainer, config, choice, rows, base, effort, contamination, folder, told, time.monotonic(), seen
     )
     return fitted, outcome
+
+
+def _newest(folder: Path) -> Snapshot:
+    """The state in which training stopped: where it was interrupted, or else the newest checkpoint."""
+    last = folder / LAST_FOLDER
+    stopped, saved = checkpoint_steps(last), checkpoint_steps(folder)
+    return load_checkpoint(last if stopped and (not saved or stopped[-1] >= saved[-1]) else folder)
 
 
 def go_on(
@@ -170,10 +190,15 @@ def _train(
     folder: RunFolder | None,
     told: Listener,
     began: float,
+    seen: Snapshot | None = None,
 ) -> tuple[FittedTable, Trainer, Outcome]:
     deadline = None if effort.minutes is None else began + 60 * TRAINING_SHARE * effort.minutes
-    watch = _Watch(trainer, rows, base, config, effort, deadline)
-    outcome = Outcome.OK
+    watch = Watch(trainer, rows, base, config, effort.patience, deadline, seen)
+
+    def beside(snapshot: Snapshot) -> Snapshot:
+        return snapshot.beside(WATCH, watch.state(contamination))
+
+    outcome, stopped = Outcome.OK, None
     try:
         outcome = trainer.train(
             config.run.updates,
@@ -182,7 +207,10 @@ def _train(
             on_update=told.on_update,
             on_event=told.say,
             enough=watch.enough,
+            beside=beside,
         )
+        if folder is not None and (outcome is Outcome.INTERRUPTED or watch.late):
+            stopped = load_checkpoint(folder.path)
         watch.look(trainer.step)
     except DivergedError as error:
         if not watch.gained:
@@ -191,9 +219,9 @@ def _train(
     trained_for = trainer.step
     trainer.restore(watch.best)
     if folder is not None:
+        _keep_last(folder.path, trained_for, stopped)
         forget_after(folder.path, trainer.step)
-        if trainer.step not in checkpoint_steps(folder.path):
-            save_checkpoint(folder.path, trainer.step, watch.best)
+        save_checkpoint(folder.path, trainer.step, watch.best)
     told.say(f"{watch.why}; the best was at update {trainer.step} of {trained_for}")
     fitted = _finish(trainer, config, choice, rows, base, effort, contamination, told, trained_for)
     if folder is not None:
@@ -201,56 +229,13 @@ def _train(
     return fitted, trainer, outcome
 
 
-class _Watch:
-    """Looks at the held-out likelihood, keeps the best weights, and says when it is enough."""
-
-    def __init__(
-        self,
-        trainer: Trainer,
-        rows: EncodedRows,
-        base: MixtureBase,
-        config: Config,
-        effort: Effort,
-        deadline: float | None,
-    ) -> None:
-        streams = Streams(config.run.seed)
-        held = (rows.held_out or rows).each(streams["held-out"])
-        self._track = LikelihoodTrack(config.model.temperature, held, base, streams["track"])
-        self._trainer, self._effort, self._deadline = trainer, effort, deadline
-        self._looked, self._since = -1, 0
-        self.gained = False
-        self.best = trainer.snapshot().clone()
-        self.why = "all updates made"
-        self._highest = self._look().value
-
-    def enough(self, step: int) -> bool:
-        """Asked after each update."""
-        if step % LOOK_EVERY == 0:
-            self.look(step)
-            if self._since >= self._effort.patience:
-                self.why = "the held-out likelihood no longer rises"
-                return True
-        if self._deadline is not None and time.monotonic() > self._deadline:
-            self.why = "the time is up"
-            return True
-        return False
-
-    def look(self, step: int) -> None:
-        """One look, unless this update has been looked at."""
-        if step == self._looked:
-            return
-        self._looked = step
-        found = self._look()
-        if found.value > self._highest and found.trusted:
-            self._highest, self._since, self.gained = found.value, 0, True
-            self.best = self._trainer.snapshot().clone()
-        else:
-            self._since += 1
-
-    def _look(self) -> Look:
-        model = self._trainer.model
-        assert isinstance(model, MixtureFactor)
-        return self._track.look(model)
+def _keep_last(folder: Path, step: int, stopped: Snapshot | None) -> None:
+    """Keeps the state in which training stopped apart, as the folder's own is to become the best."""
+    last = folder / LAST_FOLDER
+    if last.exists():
+        shutil.rmtree(last)
+    if stopped is not None:
+        save_checkpoint(last, step, stopped)
 
 
 def _finish(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -13,6 +14,9 @@ from typing import Any
 import torch
 
 import burnin
+from burnin.core import InputError
+
+ORIGIN_FILE = "origin.json"
 
 
 def provenance() -> dict[str, Any]:
@@ -45,3 +49,21 @@ def _commit() -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return head + ("+changes" if changed else "")
+
+
+def write_origin(folder: Path) -> None:
+    """Writes down in a run's folder what trains it and where, unless a run that is resumed has it."""
+    path = folder / ORIGIN_FILE
+    if not path.exists():
+        path.write_text(json.dumps(provenance(), indent=1), encoding="utf-8")
+
+
+def read_origin(folder: Path) -> dict[str, Any]:
+    """What `write_origin` wrote; empty where there is none, as in runs of older versions."""
+    try:
+        content = json.loads((folder / ORIGIN_FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise InputError(f"{folder / ORIGIN_FILE} is damaged ({error}); remove it") from error
+    return content if isinstance(content, dict) else {}

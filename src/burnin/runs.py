@@ -16,6 +16,7 @@ from burnin.data import EncodedRows, Table, load_frame, load_table
 from burnin.diagnostics import Diagnosis, diagnose
 from burnin.evaluation.assess import Assessment, Effort, Report, Units, assess
 from burnin.evaluation.model import Model
+from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.training import RunFolder, load_checkpoint, read_metrics
@@ -51,6 +52,7 @@ def train_in(
         trainer = build_trainer(config, engine)
         folder = RunFolder(path)
         folder.config_path.write_text(dump_config(config), encoding="utf-8")
+        write_origin(path)
     return trainer.train(
         config.run.updates,
         folder=folder,
@@ -91,9 +93,14 @@ def assess_run(
         if data.dim != model.data.dim:
             raise InputError(f"the data has {data.dim} columns; the model was trained on {model.data.dim}")
         model = replace(model, data=data)
+    return model, assess_model(model, effort, streams, report)
+
+
+def assess_model(model: Model, effort: Effort, streams: Streams, report: Report) -> Assessment:
+    """Judges a model, with no more samples than its data has rows."""
     effort = effort.for_data(model.data)
     units = Units.fit(model, effort, streams, report)
-    return model, assess(model, effort, units, streams, report)
+    return assess(model, effort, units, streams, report)
 
 
 def table_for(path: Path, file: Path) -> Table:

@@ -18,9 +18,17 @@ if TYPE_CHECKING:
     from burnin.fitted import FittedTable
 
 INTERRUPTED = 130
+MOST_UPDATES = 2000
 Bound = tuple[float | None, float | None]
 Impute = Annotated[bool, typer.Option("--impute", help="Fill missing values instead of refusing them.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
+BoundList = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=LOW:HIGH",
+        help="What a column's values can be; either end may be left out; may be repeated.",
+    ),
+]
 Contamination = Annotated[
     float | None, typer.Option(help="Share of the fitted rows that count as outliers; 0.05 by default.")
 ]
@@ -36,7 +44,10 @@ def register(app: typer.Typer) -> None:
 
 def fit_table(
     data: Annotated[
-        Path | None, typer.Argument(help="A table: .csv, .parquet, .npy or .npz.", show_default=False)
+        Path | None,
+        typer.Argument(
+            help="A table (.csv, .parquet, .npy, .npz) or a folder of pictures.", show_default=False
+        ),
     ] = None,
     target_col: Annotated[
         list[str] | None,
@@ -44,28 +55,30 @@ def fit_table(
     ] = None,
     minutes: Annotated[float | None, typer.Option(help="Time that may be used, about.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder; runs/NAME by default.")] = None,
-    bounds: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=LOW:HIGH",
-            help="What a column's values can be; either end may be left out; may be repeated.",
-        ),
-    ] = None,
+    bounds: BoundList = None,
     impute: Impute = False,
+    side: Annotated[
+        int | None, typer.Option(help="Pictures: the middle square of each, made so large; 32 at most.")
+    ] = None,
+    grey: Annotated[bool, typer.Option("--grey", help="Pictures: without their colours.")] = False,
     contamination: Contamination = None,
-    max_updates: Annotated[int, typer.Option(help="Updates of the network at most.", min=1)] = 2000,
+    max_updates: Annotated[
+        int | None,
+        typer.Option(help="Updates of the network at most; 2000 of a table, 3000 of pictures.", min=1),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything drawn.", min=0)] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the fit in --out.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit a density to a table: chooses its settings, trains while held-out rows gain, says how good it is.
 
-    Ctrl-C keeps the best so far.
+    Of a folder of pictures, a model that draws and scores pictures. Ctrl-C keeps the best so far.
     """
     import torch
 
     from burnin.estimator import EnergyDensity
     from burnin.fitting import Effort, Listener, resume_rows
+    from burnin.picture_commands import fit_folder, resume_folder
     from burnin.runs import available_cores
     from burnin.samplers import Engine
     from burnin.training import RunFolder
@@ -77,11 +90,24 @@ def fit_table(
         console.print(text, markup=False)
 
     engine = Engine(threads=available_cores(), say=say)
+    share = 0.05 if contamination is None else contamination
+    if data is not None and data.is_dir() and not resume:
+        if target_col or bounds or impute:
+            raise InputError(
+                f"{data} is a folder of pictures; --target-col, --bounds and --impute are for tables"
+            )
+        fit_folder(data, out, side, grey, minutes, max_updates, share, seed, as_json, engine)
+        return
+    if side is not None or grey:
+        raise InputError("--side and --grey are for a folder of pictures")
+    if resume and out is not None and resume_folder(out, minutes, as_json, engine):
+        return
+    max_updates = max_updates or MOST_UPDATES
     density = EnergyDensity(
         minutes=minutes,
         max_updates=max_updates,
-        contamination=0.05 if contamination is None else contamination,
-        bounds=dict(map(_bound, bounds or [])),
+        contamination=share,
+        bounds=dict(map(parse_bound, bounds or [])),
         random_state=seed,
     )
     with fitting_bar(console, max_updates, density.batch_size) as (update, report):
@@ -94,7 +120,7 @@ def fit_table(
             fitted, outcome = resume_rows(held, Effort(minutes), listener=listener, engine=engine)
         else:
             if data is None:
-                raise InputError("give a table to fit: .csv, .parquet, .npy or .npz")
+                raise InputError("give a table to fit (.csv, .parquet, .npy, .npz) or a folder of pictures")
             folder = out or Path("runs") / data.stem
             RunFolder.require_usable(folder)
             frame = _read(data, target_col or [], seed if impute else None)
@@ -118,7 +144,7 @@ def fit_table(
 
 def score_rows(
     run: Annotated[Path, typer.Argument(help="A folder that burnin fit made.")],
-    data: Annotated[Path, typer.Argument(help="Rows with the same columns.")],
+    data: Annotated[Path, typer.Argument(help="Rows with the same columns; of pictures, a folder.")],
     output: Annotated[Path, typer.Option("-o", help="Where to: .csv or .parquet.")] = Path("scores.csv"),
     contamination: Contamination = None,
     impute: Impute = False,
@@ -127,9 +153,12 @@ def score_rows(
 ) -> None:
     """Score rows: log-density, percentile among the fitted rows, outlier or not; and the mean log-density."""
     from burnin.fitted import FittedTable
+    from burnin.picture_commands import score_folder
 
     console = make_console()
-    _require_free(output, force)
+    require_free(output, force)
+    if score_folder(run, data, output, contamination, as_json):
+        return
     fitted = FittedTable.load(run)
     frame = load_frame(data)
     try:
@@ -175,7 +204,7 @@ def _read(data: Path, without: list[str], impute: int | None) -> Frame:
     return frame
 
 
-def _bound(text: str) -> tuple[str, Bound]:
+def parse_bound(text: str) -> tuple[str, Bound]:
     """`age=0:120` → ("age", (0.0, 120.0))."""
     name, equals, ends = text.rpartition("=")
     low, colon, high = ends.partition(":")
@@ -188,9 +217,10 @@ def _bound(text: str) -> tuple[str, Bound]:
     return name, (pair[0], pair[1])
 
 
-def _require_free(output: Path, force: bool) -> None:
-    if output.suffix.lower() not in (".csv", ".parquet"):
-        raise InputError(f"the output {output} must end in .csv or .parquet")
+def require_free(output: Path, force: bool, endings: tuple[str, ...] = (".csv", ".parquet")) -> None:
+    """Raises InputError unless a file of one of these endings can be written there."""
+    if output.suffix.lower() not in endings:
+        raise InputError(f"the output {output} must end in {' or '.join(endings)}")
     if not output.parent.is_dir():
         raise InputError(f"there is no folder {output.parent} for the output {output.name}; make it first")
     if output.exists() and not force:

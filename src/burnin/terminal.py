@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -15,6 +15,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 Report = Callable[[str, int, int], None]
 OnUpdate = Callable[[int, Mapping[str, float]], None]
@@ -25,15 +26,25 @@ def make_console(*, stderr: bool = True) -> Console:
     return Console(stderr=stderr, highlight=False)
 
 
+class NumberedProgress(Progress):
+    """Bars, and below them the live numbers of each: beside them they would crush the counts."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """What is shown."""
+        yield self.make_tasks_table(self.tasks)
+        for task in self.tasks:
+            if task.fields["numbers"]:
+                yield Text(task.fields["numbers"], no_wrap=True, overflow="ellipsis")
+
+
 def make_progress(console: Console) -> Progress:
     """A bar with counts, times and a line of live numbers."""
-    return Progress(
+    return NumberedProgress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=28),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[numbers]}"),
         console=console,
         refresh_per_second=4,
     )
@@ -60,10 +71,10 @@ def shown_progress(console: Console) -> Iterator[Callable[[], Progress]]:
 
 
 @contextmanager
-def training_bar(console: Console, label: str, total: int) -> Iterator[OnUpdate]:
-    """A bar for training that shows d, r and the step size of each arm."""
+def training_bar(console: Console, label: str, total: int, batch_size: int = 0) -> Iterator[OnUpdate]:
+    """A bar for training that shows samples so far, and d, r, acceptance and step size of each arm."""
     with shown_progress(console) as show:
-        yield _training(show, label, total, 0)
+        yield _training(show, label, total, batch_size)
 
 
 @contextmanager
@@ -118,11 +129,19 @@ def studies_bar(console: Console) -> Iterator[Callable[[str, str, int, int], Non
 
 
 def live_numbers(numbers: Mapping[str, float]) -> str:
-    """d, r and step size of each arm in one short line; of an objective without chains, its own numbers."""
+    """d, r, acceptance and step size of each arm in one short line; without chains, the objective's numbers.
+
+    The acceptance is 1 where steps are not checked.
+    """
     arms = [key.removeprefix("d/") for key in numbers if key.startswith("d/")]
     if not arms:
         return "  ".join(f"{key} {value:.4g}" for key, value in numbers.items() if key != "learning_rate")
-    shown = (("d", "d", "+.3f"), ("r", "r", ".3g"), ("step", "step_size", ".3g"))
+    shown = (
+        ("d", "d", "+.3f"),
+        ("r", "r", ".3g"),
+        ("acc", "acceptance", ".2f"),
+        ("step", "step_size", ".3g"),
+    )
     return "  ".join(
         f"{arm}: " + " ".join(f"{short} {numbers[f'{key}/{arm}']:{form}}" for short, key, form in shown)
         for arm in arms

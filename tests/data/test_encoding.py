@@ -171,6 +171,23 @@ def test_kept_as_json_beside_the_rows(tmp_path: Path) -> None:
         EncodedRows.load(tmp_path / "rows.npz")
 
 
+def test_rows_know_where_they_stood_in_the_table(tmp_path: Path) -> None:
+    frame = Frame.of_numbers(np.random.default_rng(0).normal(size=(50, 2)))
+    encoding = Encoding.fit(frame)
+    codes = encoding.codes(frame)
+    split = EncodedRows.split(encoding, codes, share=0.2, seed=3)
+    split.save(tmp_path / "rows.npz")
+    for rows in (split, EncodedRows.load(tmp_path / "rows.npz")):
+        assert sorted(rows.all_numbers().tolist()) == list(range(1, 51))
+        np.testing.assert_array_equal(rows.all_codes(), codes[rows.all_numbers() - 1])
+        assert rows.held_out is not None
+        np.testing.assert_array_equal(rows.held_out.codes, codes[rows.held_out.all_numbers() - 1])
+    assert EncodedRows(encoding, codes[:3]).all_numbers().tolist() == [1, 2, 3]
+    np.savez(tmp_path / "rows.npz", rows=codes, held_out=codes[:0], numbers=np.arange(3))
+    with pytest.raises(InputError, match="numbers for 3 rows"):
+        EncodedRows.load(tmp_path / "rows.npz")
+
+
 def test_split_holds_out_a_share_and_keeps_every_column_varied() -> None:
     frame = Frame({"a": np.linspace(0.0, 1.3, 50), "b": np.array(["no"] + ["yes"] * 49, dtype=object)})
     encoding = Encoding.fit(frame)

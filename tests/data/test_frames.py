@@ -59,7 +59,11 @@ def test_another_delimiter_is_found_and_said(tmp_path: Path, mark: str, name: st
         ("a\n1\n2\nx\n", "row 3, column a: 'x' is not a number, and 2 of its 3 cells are"),
         ("a,a\n1,2\n", "the column name 'a' is there more than once; rename one"),
         ("a;b\n1,5;2\n2,5;3\n", "column a has decimal commas ('1,5'); write them as points"),
-        ("a,b\n1,\n2,\n", "column b has no values at all; leave it out"),
+        (
+            "a\n1 2\n",
+            "one column, with several numbers in a cell ('1 2'); delimiters are a comma, a semicolon, "
+            "a tab, a bar",
+        ),
         ("a,b\n1,2\n3,-inf\n", "row 2, column b: the value is infinite"),
     ],
 )
@@ -147,3 +151,12 @@ def test_words_do_not_go_into_an_array(tmp_path: Path) -> None:
     assert np.load(tmp_path / "a.npy").tolist() == [[1.0]]
     with pytest.raises(InputError, match="there is no column 'c'; there are: a, b"):
         frame.without(["c"])
+
+
+def test_an_empty_column_is_read_and_no_density_is_made_of_it(tmp_path: Path) -> None:
+    frame = load_frame(write(tmp_path, "a,b\n1,\n2,\n"))
+    assert np.isnan(frame.columns["b"]).all()
+    with pytest.raises(InputError, match="column b has no values at all; leave it out"):
+        frame.require_values()
+    with pytest.raises(InputError, match="column b has no values at all"):
+        frame.imputed(np.random.default_rng(0))

@@ -171,7 +171,7 @@ def test_chains_that_hardly_move_decide_nothing() -> None:
 
 def test_the_same_seed_gives_the_same_judgement() -> None:
     density = wide_mixture()
-    small = Effort(50, 5, 40, 20, 40, 20, 21, 20)
+    small = Effort(50, 5, 40, 20, 40, 20, 21, 20, 8)
     first, second = (judged(model_of(density, Known(density), num_steps=20), small) for _ in range(2))
     assert first.verdict == second.verdict
     assert first.plain == second.plain
@@ -180,7 +180,7 @@ def test_the_same_seed_gives_the_same_judgement() -> None:
 
 def test_long_chains_go_on_from_the_short_ones() -> None:
     density = wide_mixture()
-    effort = Effort(60, 5, 25, 30, 20, 10, 21, 20)
+    effort = Effort(60, 5, 25, 30, 20, 10, 21, 20, 8)
     result = judged(model_of(density, Known(density), num_steps=40), effort)
     assert len(result.samples.position) == 60
     assert result.long_sampled.result.state.iteration == 40 + 30
@@ -190,7 +190,7 @@ def test_long_chains_go_on_from_the_short_ones() -> None:
 
 def test_progress_is_told_to_the_end_of_every_stage() -> None:
     density = wide_mixture()
-    effort = Effort(50, 5, 40, 20, 40, 20, 21, 20)
+    effort = Effort(50, 5, 40, 20, 40, 20, 21, 20, 8)
     told: dict[str, list[tuple[int, int]]] = defaultdict(list)
 
     def report(what: str, done: int, total: int) -> None:
@@ -207,7 +207,7 @@ def test_without_a_known_density_the_fit_is_unknown() -> None:
     moons = make_density("moons")
     known = Known(wide_mixture())
     model = model_of(wide_mixture(), known, num_steps=10)
-    result = judged(Model(**{**vars(model), "data": moons}), Effort(50, 5, 40, 10, 40, 10, 21, 20))
+    result = judged(Model(**{**vars(model), "data": moons}), Effort(50, 5, 40, 10, 40, 10, 21, 20, 8))
     assert result.density_kl is None
     assert result.verdict.fits is None
     assert "unknown" in result.verdict.lines[4]

@@ -6,11 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
 from burnin.diagnostics import MONITORS, ChainNoise, diagnose
-from burnin.report.summary import training_pictures
-from burnin.report.training import diagnosis_figure, losses_figure, monitors_figure, smooth
+from burnin.report.drawn import Panel
+from burnin.report.page import Notes, Panels
+from burnin.report.summary import training_blocks
+from burnin.report.training import (
+    diagnosis_figure,
+    diagnosis_panels,
+    losses_panels,
+    monitors_panels,
+    smooth,
+)
 from tests.report.test_report import METRICS, assert_drawn, png_of
 
 NOISE = {"noise": ChainNoise(temperature=0.5, dim=2)}
@@ -90,28 +99,41 @@ def test_a_smoothed_line_stays_on_the_line(n: int) -> None:
     assert len(where) == n - max(1, n // 40) + 1
 
 
+def axes_of(panels: tuple[Panel, ...]) -> list[Axes]:
+    return [axes for panel in panels for axes in panel.figure.axes]
+
+
+def test_the_panels_one_by_one_show_the_same_as_the_figure() -> None:
+    found = diagnose(rows(200), NOISE)
+    panels = diagnosis_panels(found, temperature=0.5)
+    for axes, alone in zip(diagnosis_figure(found, 0.5).axes, axes_of(panels), strict=True):
+        for line, same in zip(axes.lines, alone.lines, strict=True):
+            np.testing.assert_array_equal(np.asarray(line.get_ydata()), np.asarray(same.get_ydata()))
+    assert f"noise {found.arms[0].series.d[-1] / 0.5:.3g}" in panels[0].alt
+
+
 def test_the_spread_of_the_losses_is_drawn_where_it_was_logged() -> None:
-    figure = losses_figure(diagnose(rows(100, arms=("data", "noise"))))
-    assert figure is not None
-    assert [len(axes.lines) for axes in figure.axes] == [2, 2]
-    assert_drawn(png_of(figure), least=0.01)
-    assert losses_figure(diagnose(METRICS)) is None
+    panels = losses_panels(diagnose(rows(100, arms=("data", "noise"))))
+    assert [len(axes.lines) for axes in axes_of(panels)] == [2, 2]
+    for panel in panels:
+        assert_drawn(png_of(panel.figure), least=0.01)
+    assert losses_panels(diagnose(METRICS)) == ()
 
 
 def test_the_monitors_are_drawn_where_there_are_any() -> None:
-    figure = monitors_figure(diagnose(rows(100, beta_from=60)))
-    assert figure is not None
-    shown = [axes for axes in figure.axes if axes.axison]
+    shown = axes_of(monitors_panels(diagnose(rows(100, beta_from=60))))
     assert len(shown) == len(MONITORS)
     for k, axes in enumerate(shown, 1):
         (line,) = axes.lines
         assert np.asarray(line.get_xdata(), dtype=float).min() >= 61  # β was 0 before
         np.testing.assert_allclose(np.asarray(line.get_ydata()), 0.1 * k)
-    assert monitors_figure(diagnose(rows(100))) is None
+    assert monitors_panels(diagnose(rows(100))) == ()
 
 
-def test_the_reports_section_has_figure_and_sentences() -> None:
-    pictures = training_pictures(diagnose(rows(100, beta_from=0), NOISE), temperature=1.0)
-    assert [picture.title for picture in pictures] == ["Training", "Spread of the losses", "β-weights"]
-    assert any("Oscillation unknown" in finding for finding in pictures[0].findings)
-    assert len(training_pictures(diagnose(METRICS), temperature=1.0)) == 1
+def test_the_reports_section_has_figures_and_sentences() -> None:
+    blocks = training_blocks(diagnose(rows(100, beta_from=0), NOISE), 1.0, [])
+    titles = [block.title for block in blocks if isinstance(block, Panels)]
+    assert titles == ["Training", "Spread of the losses", "β-weights"]
+    (notes,) = [block for block in blocks if isinstance(block, Notes)]
+    assert any("Oscillation unknown" in line for line in notes.lines)
+    assert len(training_blocks(diagnose(METRICS), 1.0, [])) == 2

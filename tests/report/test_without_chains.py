@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from burnin.config import dump_config, load_config, read_run_config
+from burnin.assemble import load_model
+from burnin.config import load_config
 from burnin.core import Outcome
 from burnin.drawing import Request, draw
-from burnin.report.summary import build_page, write_report
-from burnin.report.training import direct_figure
+from burnin.report.training import direct_panels
+from burnin.reporting import report_run
 from burnin.rng import Streams
-from burnin.runs import assess_run, diagnose_run, fresh_data, train_in
+from burnin.runs import diagnose_run, train_in
 from burnin.terminal import live_numbers
 from burnin.training import read_metrics
+from tests.report.browser import Browser
 
 RECIPE = """
 title = "without chains"
@@ -46,6 +48,7 @@ data_chains = 20
 data_steps = 20
 grid_points = 31
 cooling_steps = 20
+likelihood_particles = 8
 """
 
 
@@ -57,35 +60,30 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_the_report_shows_the_objectives_own_numbers(run: Path) -> None:
-    config, rows = read_run_config(run), list(read_metrics(run / "metrics.jsonl"))
-    model, result = assess_run(run, lambda *_: None)
-    assert model.own.num_steps == 20, "chains from noise are those that the recipe has for them"
-    diagnosis = diagnose_run(run)
-    assert diagnosis.arms == []
-    data = fresh_data(model, config)
-    page = build_page(model, result, data, rows, diagnosis, dump_config(config), config.title)
-    assert [picture.title for picture in page.pictures] == [
-        "What was learned",
-        "What the verdict rests on",
-        "Training",
-    ]
-    text = write_report(page, run).read_text(encoding="utf-8")
+def test_the_report_shows_the_objectives_own_numbers(run: Path, browser: Browser) -> None:
+    logged = list(read_metrics(run / "metrics.jsonl"))
+    answer = report_run(run, lambda *_: None)
+    assert answer["goodness"]["rows"] == "1,000 fresh draws of the data"
+    assert [one["of"] for one in answer["likelihood"]] == ["fresh data", "fresh data, by the truth"]
+    text = (run / "report.html").read_text(encoding="utf-8")
     assert "Trained without chains" in text
     assert "scheme none (objective nce), 30 updates" in text
-    panels = page.pictures[-1].figure.axes
-    assert [axes.get_title() for axes in panels] == [
+    assert browser.open(run / "report.html").faults() == []
+    assert diagnose_run(run).arms == []
+    panels = direct_panels(logged)
+    assert [panel.title for panel in panels] == [
         "loss of the batch",
         "share of points told from noise",
         "log of the normaliser, as learned",
     ]
-    shown = torch.tensor(panels[2].lines[0].get_ydata())
-    assert shown.tolist() == [row["log_normaliser"] for row in rows]
-    assert direct_figure([{"step": 1, "event": "nothing logged"}]) is None
+    shown = torch.tensor(panels[2].figure.axes[0].lines[0].get_ydata())
+    assert shown.tolist() == [row["log_normaliser"] for row in logged]
+    assert direct_panels([{"step": 1, "event": "nothing logged"}]) == ()
 
 
 def test_samples_are_drawn_by_the_recipes_chains(run: Path, tmp_path: Path) -> None:
-    model, _ = assess_run(run, lambda *_: None)
+    model = load_model(run)
+    assert model.own.num_steps == 20, "chains from noise are those that the recipe has for them"
     file = tmp_path / "samples.csv"
     assert draw(model, Request(7, file), Streams(0)["sample"], lambda *_: None) is Outcome.OK
     assert len(file.read_text(encoding="utf-8").splitlines()) == 8
@@ -94,5 +92,5 @@ def test_samples_are_drawn_by_the_recipes_chains(run: Path, tmp_path: Path) -> N
 def test_progress_shows_the_objectives_numbers() -> None:
     numbers = {"loss": 1.25, "learning_rate": 0.001, "accuracy": 0.7}
     assert live_numbers(numbers) == "loss 1.25  accuracy 0.7"
-    arm = {"loss": 1.0, "d/noise": 0.5, "r/noise": 2.0, "step_size/noise": 0.1}
-    assert live_numbers(arm) == "noise: d +0.500 r 2 step 0.1"
+    arm = {"d/noise": 0.5, "r/noise": 2.0, "acceptance/noise": 0.75, "step_size/noise": 0.1}
+    assert live_numbers(arm) == "noise: d +0.500 r 2 acc 0.75 step 0.1"

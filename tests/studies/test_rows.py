@@ -16,7 +16,8 @@ from burnin.studies.rows import Study
 
 SMALL = [
     "run.updates=2",
-    "study={samples=20, distance_sets=5, long_chains=10, long_steps=5, data_chains=10, data_steps=5}",
+    "study={samples=20, distance_sets=5, long_chains=10, long_steps=5, data_chains=10, data_steps=5, "
+    "likelihood_particles=8}",
 ]
 ENDLESS = ["run.updates=100000000", "run.checkpoint_every=50000000"]
 

@@ -24,6 +24,7 @@ TINY = [
     "run.updates=20",
     "study.samples=50",
     "study.grid_points=31",
+    "study.likelihood_particles=8",
     *(
         f"study.{name}=10"
         for name in ("long_chains", "long_steps", "data_chains", "data_steps", "cooling_steps")

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from functools import partial
 
 from burnin.core import Density, InputError, KnownDensity
+from burnin.data.absent import AbsentData
 from burnin.data.corruption import NoisyDensity, clean, held_out
 from burnin.data.curves import Moons, Pinwheel, SwissRoll, circles
 from burnin.data.digits import digits8
+from burnin.data.elliptical import Gaussian, StudentT
 from burnin.data.encoding import Encoding
 from burnin.data.frames import Frame, load_frame
 from burnin.data.ica import LinearICA
@@ -32,11 +34,13 @@ from burnin.data.tables import Table, load_table
 from burnin.data.writing import save_frame
 
 __all__ = [
+    "AbsentData",
     "Checkerboard",
     "EncodedRows",
     "Encoding",
     "Frame",
     "Funnel",
+    "Gaussian",
     "GaussianMixture",
     "LinearICA",
     "Moons",
@@ -44,6 +48,7 @@ __all__ = [
     "Pictures",
     "Pinwheel",
     "Rings",
+    "StudentT",
     "SwissRoll",
     "Table",
     "circles",

@@ -57,6 +57,7 @@ class Encoding(BaseModel):
         find_bounds: bool = False,
     ) -> Encoding:
         """The encoding of a frame without gaps; for the arguments see `infer_columns`."""
+        frame.require_values()
         frame.require_no_gaps()
         if len(frame) < FEWEST:
             raise InputError(f"the table has {len(frame)} rows; a density needs at least {FEWEST}")
@@ -204,9 +205,12 @@ class Encoding(BaseModel):
     def decode(self, z: Tensor) -> tuple[Frame, NDArray[np.bool_]]:
         """The rows that coordinates stand for, all columns as in the table, and which of them can occur."""
         mean, _, inverse = self._tensors
-        features = z.detach().double() @ inverse + mean
+        return self.decode_features(z.detach().double() @ inverse + mean)
+
+    def decode_features(self, features: Tensor) -> tuple[Frame, NDArray[np.bool_]]:
+        """`decode` of coordinates before whitening."""
         columns: dict[str, NDArray[np.float64] | NDArray[np.object_]] = {}
-        codes, first = np.empty((len(z), len(self.modelled))), 0
+        codes, first = np.empty((len(features), len(self.modelled))), 0
         for index, column in enumerate(self.modelled):
             if isinstance(column, Numeric):
                 values = features[:, first].numpy().copy()
@@ -222,7 +226,7 @@ class Encoding(BaseModel):
         for one in self.columns:
             if isinstance(one, Constant):
                 words = isinstance(one.value, str)
-                whole[one.name] = np.full(len(z), one.value, dtype=object if words else np.float64)
+                whole[one.name] = np.full(len(features), one.value, dtype=object if words else np.float64)
             elif isinstance(one, Numeric | Category):
                 whole[one.name] = columns[one.name]
             else:

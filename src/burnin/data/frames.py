@@ -91,7 +91,7 @@ class Frame:
 
     def rows_with_gaps(self) -> NDArray[np.int64]:
         """The rows, counted from 0, in which a value is missing."""
-        return np.flatnonzero(np.any([_gaps(values) for values in self.columns.values()], axis=0))
+        return np.flatnonzero(np.any([gaps_in(values) for values in self.columns.values()], axis=0))
 
     def require_finite(self) -> None:
         """Raises InputError when a number is infinite, naming row and column."""
@@ -100,12 +100,18 @@ class Frame:
                 row = int(np.isinf(values).argmax()) + 1
                 raise InputError(f"row {row}, column {name}: the value is infinite")
 
+    def require_values(self) -> None:
+        """Raises InputError when a column has no values at all."""
+        for name, values in self.columns.items():
+            if gaps_in(values).all():
+                raise InputError(f"column {name} has no values at all; leave it out (--target-col)")
+
     def require_no_gaps(self) -> None:
         """Raises InputError when a value is missing, naming rows and columns."""
         rows = self.rows_with_gaps()
         if not len(rows):
             return
-        names = [name for name, values in self.columns.items() if _gaps(values).any()]
+        names = [name for name, values in self.columns.items() if gaps_in(values).any()]
         first = ", ".join(str(row + 1) for row in rows[:NAMED_ROWS])
         more = ", …" if len(rows) > NAMED_ROWS else ""
         raise InputError(
@@ -115,11 +121,10 @@ class Frame:
 
     def imputed(self, generator: np.random.Generator) -> Frame:
         """Every gap filled with a value drawn from those that its column has: its spread stays what it is."""
+        self.require_values()
         columns, notes = dict(self.columns), list(self.notes)
         for name, values in self.columns.items():
-            gaps = _gaps(values)
-            if gaps.all():
-                raise InputError(f"column {name} has no values at all; leave it out")
+            gaps = gaps_in(values)
             if gaps.any():
                 filled = values.copy()
                 filled[gaps] = generator.choice(values[~gaps], int(gaps.sum()))
@@ -160,6 +165,12 @@ def _from_csv(path: Path) -> Frame:
     header, lines = read_lines(path, delimiter)
     names = header or tuple(f"x{index + 1}" for index in range(len(lines[0])))
     _require_distinct(names)
+    parts = re.split(r"[\s:/]+", lines[0][0].strip())
+    if len(names) == 1 and len(parts) > 1 and all(number_in(part) is not None for part in parts):
+        raise InputError(
+            f"one column, with several numbers in a cell ({lines[0][0].strip()[:30]!r}); delimiters are "
+            f"{', '.join(DELIMITERS.values())}"
+        )
     cells = zip(*([cell.strip() for cell in line] for line in lines), strict=True)
     notes = () if delimiter == "," else (f"read with {DELIMITERS[delimiter]} between cells",)
     return Frame({name: _column(name, column) for name, column in zip(names, cells, strict=True)}, notes)
@@ -168,8 +179,8 @@ def _from_csv(path: Path) -> Frame:
 def _column(name: str, cells: Sequence[str]) -> NDArray[Any]:
     """Numbers or words, whichever most cells are."""
     present = [(row, cell) for row, cell in enumerate(cells) if cell.lower() not in GAPS]
-    if not present:
-        raise InputError(f"column {name} has no values at all; leave it out")
+    if not present:  # whether of numbers or of words, nobody can tell
+        return np.full(len(cells), np.nan)
     numbers = {row: number_in(cell) for row, cell in present}
     words = [(row, cell) for row, cell in present if numbers[row] is None]
     if 2 * len(words) < len(present):
@@ -202,7 +213,7 @@ def _from_parquet(path: Path) -> Frame:
         if kinds.is_dictionary(kind):
             column, kind = column.cast(kind.value_type), kind.value_type
         given = column.to_pylist()
-        if kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind):
+        if kinds.is_null(kind) or kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind):
             columns[name] = np.array([math.nan if v is None else float(v) for v in given])
         elif kinds.is_boolean(kind) or kinds.is_string(kind) or kinds.is_large_string(kind):
             columns[name] = np.full(len(given), None, dtype=object)
@@ -224,7 +235,8 @@ _READERS: dict[str, Callable[[Path], Frame]] = {
 }
 
 
-def _gaps(values: NDArray[Any]) -> NDArray[np.bool_]:
+def gaps_in(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a column has no value, (n,)."""
     if is_numeric(values):
         return np.asarray(np.isnan(values))
     return np.array([value is None for value in values.tolist()], dtype=bool)

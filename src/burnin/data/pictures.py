@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,6 +16,10 @@ from burnin.data.checks import require_at_least
 from burnin.data.idx import read_idx
 
 FOLDER_VARIABLE = "BURNIN_DATA"
+EDGE = 2.0**-20
+"""How near to 0 or 1 a dequantised pixel may be; u below 2^-12 is rounded up to it."""
+FEWEST = 10
+"""Pictures that a density needs at least."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class Pictures:
         pixels: (n, channels, height, width), bytes.
         levels: the byte that stands for the brightest.
         low, high: the numbers that a byte of 0 and one of `levels` become.
+        logit: instead, a byte b becomes logit((b + u) / (levels + 1)), u uniform in (0, 1) and drawn anew at
+            every use (stein, B.6.2): a density on all of R^dim.
         held_out: pictures of the same kind that training does not see; what a model is judged on.
 
     Example:
@@ -64,6 +71,7 @@ class Pictures:
     levels: int = 255
     low: float = -1.0
     high: float = 1.0
+    logit: bool = False
     held_out: Pictures | None = None
 
     def __post_init__(self) -> None:
@@ -103,12 +111,72 @@ class Pictures:
         """n pictures drawn with replacement, (n, dim), in the range."""
         require_at_least("Pictures", 0, n=n)
         row = torch.randint(len(self), (n,), generator=generator, device=generator.device)
-        picked = self.pixels[row.to(self.pixels.device)].flatten(1).to(generator.device)
-        return self.low + (self.high - self.low) / self.levels * picked.to(torch.get_default_dtype())
+        return self.rows(self.pixels[row.to(self.pixels.device)].to(generator.device), generator)
+
+    def rows(self, pixels: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Pictures of bytes, (n, channels, height, width), as flat rows: in the range, or in logits.
+
+        The generator dequantises them; in the range nothing is drawn.
+        """
+        byte = pixels.flatten(1).to(torch.get_default_dtype())
+        if not self.logit:
+            return self.low + (self.high - self.low) / self.levels * byte
+        u = torch.rand(byte.shape, generator=generator, dtype=byte.dtype, device=byte.device)
+        # Never on the edge, where the logit is infinite; next to 1 a float has no room for less than EDGE.
+        return torch.logit(((byte + u) / (self.levels + 1)).clamp(EDGE, 1 - EDGE))
 
     def brightness(self, x: Tensor) -> Tensor:
         """Flat rows as pictures again, (n, channels, height, width), 0 dark and 1 bright: to look at."""
-        return ((x - self.low) / (self.high - self.low)).clamp(0, 1).reshape(len(x), *self.shape)
+        share = x.sigmoid() if self.logit else (x - self.low) / (self.high - self.low)
+        return share.clamp(0, 1).reshape(len(x), *self.shape)
+
+    def in_logits(self) -> Pictures:
+        """The pictures, and those held out, dequantised and in logits.
+
+        Example:
+            >>> import torch
+            >>> dark = Pictures(torch.zeros(1, 1, 1, 2, dtype=torch.uint8)).in_logits()
+            >>> x = dark.sample(1, torch.Generator().manual_seed(0))
+            >>> bool((x < -5).all()), bool((dark.brightness(x) < 1 / 256).all())
+            (True, True)
+        """
+        held_out = None if self.held_out is None else self.held_out.in_logits()
+        return replace(self, logit=True, held_out=held_out)
+
+    @classmethod
+    def of_folder(cls, pixels: Tensor, held_out: Tensor) -> Pictures:
+        """Pictures of one's own, in [0, 1]."""
+        apart = cls(held_out, low=0.0, high=1.0) if len(held_out) else None
+        return cls(pixels, low=0.0, high=1.0, held_out=apart)
+
+    @classmethod
+    def split(cls, pixels: Tensor, *, share: float, seed: int) -> Pictures:
+        """A share of the pictures, at least one, drawn by the seed, is held out."""
+        if len(pixels) < FEWEST:
+            raise InputError(f"there are {len(pixels)} pictures; a density needs at least {FEWEST}")
+        order = torch.randperm(len(pixels), generator=torch.Generator().manual_seed(seed))
+        held = max(1, round(share * len(pixels)))
+        kept, apart = order[held:].sort().values, order[:held].sort().values
+        return cls.of_folder(pixels[kept], pixels[apart])
+
+    def save(self, path: Path) -> None:
+        """Writes the bytes, those held out too, to a .npz file."""
+        held = self.pixels[:0] if self.held_out is None else self.held_out.pixels
+        np.savez_compressed(path, pixels=self.pixels.numpy(), held_out=held.numpy())
+
+    @classmethod
+    def load(cls, path: Path) -> Pictures:
+        """Reads what `save` wrote.
+
+        Raises:
+            InputError: when the file is missing or damaged.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                pixels, held = (torch.from_numpy(arrays[name]) for name in ("pixels", "held_out"))
+            return cls.of_folder(pixels, held)
+        except Exception as error:  # numpy, zipfile and zlib have no common error for a damaged file
+            raise InputError(f"{path} is missing or damaged; the run cannot be used without it") from error
 
     def resized(self, side: int) -> Pictures:
         """The pictures, and those held out, at another size: each new pixel is the mean of its area.

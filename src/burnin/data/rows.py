@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from burnin.core import InputError
@@ -26,6 +27,7 @@ class EncodedRows:
         encoding: what the columns are.
         codes: the rows, (n, columns of the density).
         held_out: rows that training does not see; what a model is judged on.
+        numbers: where each row stood in its table, counted from 1; by default they are all of it, in order.
 
     Example:
         >>> from burnin.data.frames import Frame
@@ -39,6 +41,7 @@ class EncodedRows:
     encoding: Encoding
     codes: Codes
     held_out: EncodedRows | None = None
+    numbers: NDArray[np.int64] | None = None
 
     @classmethod
     def split(cls, encoding: Encoding, codes: Codes, *, share: float, seed: int) -> EncodedRows:
@@ -49,9 +52,11 @@ class EncodedRows:
         generator, held = np.random.default_rng(seed), min(n - 2, max(1, round(share * n)))
         for _ in range(TRIES):
             order = generator.permutation(n)
-            kept = cls(encoding, codes[np.sort(order[held:])])
+            inside, outside = np.sort(order[held:]), np.sort(order[:held])
+            kept = cls(encoding, codes[inside])
             if not kept.constant:
-                return cls(encoding, kept.codes, cls(encoding, codes[np.sort(order[:held])]))
+                rest = cls(encoding, codes[outside], numbers=outside + 1)
+                return cls(encoding, kept.codes, rest, inside + 1)
         raise InputError(f"too few rows: without those held out, {', '.join(kept.constant)} is constant")
 
     @property
@@ -77,6 +82,11 @@ class EncodedRows:
     def all_codes(self) -> Codes:
         """The codes of these rows and of those held out."""
         return self.codes if self.held_out is None else np.concatenate([self.codes, self.held_out.codes])
+
+    def all_numbers(self) -> NDArray[np.int64]:
+        """Where the rows of `all_codes` stood in the table, counted from 1."""
+        own = np.arange(1, len(self) + 1) if self.numbers is None else self.numbers
+        return own if self.held_out is None else np.concatenate([own, self.held_out.all_numbers()])
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n rows drawn with replacement, their coordinates with fresh noise, (n, dim)."""
@@ -105,7 +115,7 @@ class EncodedRows:
         """Writes the codes to `path`, an .npz, and the encoding beside it."""
         self.encoding.save(path.with_name(ENCODING_FILE))
         held = self.codes[:0] if self.held_out is None else self.held_out.codes
-        np.savez(path, rows=self.codes, held_out=held)
+        np.savez(path, rows=self.codes, held_out=held, numbers=self.all_numbers())
 
     @classmethod
     def load(cls, path: Path) -> EncodedRows:
@@ -118,12 +128,16 @@ class EncodedRows:
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 codes, held = (np.asarray(arrays[name], dtype=np.float64) for name in ("rows", "held_out"))
+                numbers = np.asarray(arrays["numbers"], dtype=np.int64)
         except Exception as error:  # numpy, zipfile and zlib have no common error for a damaged file
             raise InputError(f"{path} is missing or damaged; the run cannot be used without it") from error
         width = len(encoding.modelled)
         if codes.ndim != 2 or codes.shape[1] != width or held.shape[1:] != (width,) or not len(codes):
             raise InputError(f"{path} does not fit {ENCODING_FILE}: it is damaged")
-        return cls(encoding, codes, cls(encoding, held) if len(held) else None)
+        if numbers.shape != (len(codes) + len(held),):
+            raise InputError(f"{path} has numbers for {len(numbers)} rows and other rows: it is damaged")
+        rest = cls(encoding, held, numbers=numbers[len(codes) :]) if len(held) else None
+        return cls(encoding, codes, rest, numbers[: len(codes)])
 
 
 def _uniform(n: int, width: int, generator: torch.Generator) -> Tensor:

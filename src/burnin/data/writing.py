@@ -12,13 +12,56 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burnin.core import InputError
-from burnin.data.frames import Frame, is_numeric
+from burnin.data.files import find_delimiter, read_lines
+from burnin.data.frames import Frame, gaps_in, is_numeric
+
+DRAW = "draw"
+"""The column that says which of several completed tables a row is of."""
 
 
 def save_frame(frame: Frame, path: Path) -> None:
     """Writes a frame, by the ending: .csv or .parquet with its names; .npy, where all is numbers."""
     with FrameFile(path, frame.names) as file:
         file.append(frame)
+
+
+def save_filled(source: Path, given: Frame, filled: Sequence[Frame], output: Path) -> None:
+    """Writes tables whose gaps were filled, one below the other, with a column `draw` if there are several.
+
+    From .csv to .csv every cell that was there stays as it was written, and so does the delimiter.
+
+    Arguments:
+        source: the file that `given` was read from.
+        given: the table with its gaps.
+        filled: tables of the same rows, with perhaps further columns.
+        output: .csv, .parquet or .npy.
+    """
+    names, several = list(filled[0].names), len(filled) > 1
+    if several and DRAW in names:
+        raise InputError(f"{source}: there is a column {DRAW!r} already; rename it")
+    if source.suffix.lower() != ".csv" or output.suffix.lower() != ".csv":
+        with FrameFile(output, [*names, DRAW] if several else names) as file:
+            for number, frame in enumerate(filled, 1):
+                mark = {DRAW: np.full(len(frame), float(number))} if several else {}
+                file.append(Frame({**frame.columns, **mark}))
+        return
+    delimiter = find_delimiter(source)
+    header, lines = read_lines(source, delimiter)
+    gaps = {name: gaps_in(values) for name, values in given.columns.items()}
+    with output.open("w", encoding="utf-8", newline="") as text:
+        writer = csv.writer(text, delimiter=delimiter)
+        added = [name for name in names if name not in gaps]
+        if header or added or several:
+            writer.writerow([*given.names, *added, *([DRAW] if several else [])])
+        for number, frame in enumerate(filled, 1):
+            cells = {name: _cells(values) for name, values in frame.columns.items()}
+            for row, line in enumerate(lines):
+                old = [
+                    cells[name][row] if gaps[name][row] else cell
+                    for name, cell in zip(given.names, line, strict=True)
+                ]
+                new = [cells[name][row] for name in added]
+                writer.writerow([*old, *new, *([str(number)] if several else [])])
 
 
 class FrameFile:

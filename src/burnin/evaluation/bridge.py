@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +16,17 @@ from burnin.core import Energy, InputError, energy_and_gradient, evaluate
 from burnin.energies.mixture import component_terms, inverted
 
 RIDGE = 1e-6
-"""Added to a covariance, as a share of its mean variance: data may lie on a plane."""
+"""Added to a covariance, as a share of each variance: data may lie on a plane."""
 MOST_FITTED = 20_000
 """Rows that a base is fitted to, at most."""
+SIZES = (2, 4, 8, 16)
+"""Numbers of components that are tried beside one."""
+CHOSEN_BY = 5000
+"""Rows that the choice among them is made by, at most: a fifth of them is held out."""
+WIDE_SHARE = 0.1
+"""Of a mixture: one Gaussian over all data, so that what lies between and beyond its parts is reached."""
+FLOOR = 1e-4
+"""Least variance of a component, as a share of the data's."""
 
 
 @dataclass(frozen=True)
@@ -42,26 +52,60 @@ class MixtureBase:
 
     @classmethod
     def fit(cls, data: Tensor, components: int = 1, seed: int = 0) -> MixtureBase:
-        """Fitted to data, (n, dim): by its moments, or by EM where there are several components."""
+        """Fitted to data, (n, dim): by its moments, or by EM where there are several components.
+
+        A mixture has one Gaussian more, that of the moments, with a tenth of the weight.
+        """
         n, dim = data.shape
         if n < 2 or components < 1 or components > n:
             raise InputError(f"a base of {components} components cannot be fitted to {n} rows")
         rows = data[:MOST_FITTED].double()
+        mean, covariance = rows.mean(0), torch.cov(rows.T).reshape(dim, dim)
+        ridge = RIDGE * covariance.diagonal().clamp(min=1e-30)
+        factor = torch.linalg.cholesky(covariance + ridge.diag())
+        wide = cls(torch.zeros(1, dtype=torch.float64), mean[None], factor[None])
         if components == 1:
-            weights, means = torch.ones(1, dtype=torch.float64), rows.mean(0, keepdim=True)
-            covariances = torch.cov(rows.T).reshape(1, dim, dim)
-        else:
-            # scikit-learn takes a while to import, and a single Gaussian does not need it.
-            from sklearn.mixture import GaussianMixture
+            return wide
+        # scikit-learn takes a while to import, and a single Gaussian does not need it.
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.mixture import GaussianMixture
 
-            fitted = GaussianMixture(components, random_state=np.random.RandomState(seed)).fit(rows.numpy())
-            weights, means, covariances = (
-                torch.as_tensor(np.asarray(part), dtype=torch.float64)
-                for part in (fitted.weights_, fitted.means_, fitted.covariances_)
-            )
-        spread = covariances.diagonal(dim1=1, dim2=2).mean(1).clamp(min=1e-30)
-        covariances = covariances + RIDGE * spread[:, None, None] * torch.eye(dim, dtype=torch.float64)
-        return cls(weights.log(), means, torch.linalg.cholesky(covariances))
+        mixture = GaussianMixture(components, reg_covar=FLOOR, random_state=np.random.RandomState(seed))
+        with warnings.catch_warnings():
+            # EM that was cut short has found a density all the same.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            mixture.fit(wide.whiten(rows).numpy())
+        weights, means, covariances = (
+            torch.as_tensor(np.asarray(part), dtype=torch.float64)
+            for part in (mixture.weights_, mixture.means_, mixture.covariances_)
+        )
+        return cls(
+            torch.cat([(1 - WIDE_SHARE) * weights, torch.tensor([WIDE_SHARE], dtype=torch.float64)]).log(),
+            torch.cat([wide.unwhiten(means), wide.means]),
+            torch.cat([factor @ torch.linalg.cholesky(covariances), wide.factors]),
+        )
+
+    @classmethod
+    def choose(cls, data: Tensor, seed: int = 0) -> MixtureBase:
+        """Fitted to four fifths of the data, with the number of components that the last fifth likes best.
+
+        A larger number must gain two standard errors of the mean log-density over the best before it.
+        """
+        rows = data[:CHOSEN_BY]
+        held = torch.arange(len(rows)) % 5 == 4
+        if len(rows) < 10:
+            return cls.fit(rows)
+        best, failures = cls.fit(rows[~held]), 0
+        for components in SIZES:
+            if failures == 2 or components * (rows.shape[1] + 3) > int((~held).sum()):
+                break
+            found = cls.fit(rows[~held], components, seed)
+            gain = found.log_prob(rows[held]) - best.log_prob(rows[held])
+            if gain.mean() > 2 * gain.std() / math.sqrt(len(gain)):
+                best, failures = found, 0
+            else:
+                failures += 1
+        return best
 
     def save(self, path: Path) -> None:
         """Writes it as .npz."""
@@ -87,13 +131,41 @@ class MixtureBase:
         return cls(*parts)
 
     @property
+    def num_components(self) -> int:
+        """Of which one, where `fit` found several, is the Gaussian over all."""
+        return len(self.log_weights)
+
+    @property
     def variance(self) -> Tensor:
         """Of each dimension, over the whole mixture, (dim,)."""
-        weights = self.log_weights.exp()[:, None]
-        within = self.factors.square()
-        within = within if within.dim() == 2 else within.sum(2)
-        mean = (weights * self.means).sum(0)
-        return (weights * (within + (self.means - mean).square())).sum(0)
+        return self._moments[1].diagonal()
+
+    def whiten(self, x: Tensor) -> Tensor:
+        """Coordinates in which the mixture as a whole has mean 0 and covariance 1."""
+        mean, _, factor = self._moments
+        white: Tensor = torch.linalg.solve_triangular(factor.to(x), (x - mean.to(x)).T, upper=False)
+        return white.T
+
+    def unwhiten(self, z: Tensor) -> Tensor:
+        """The inverse of `whiten`."""
+        mean, _, factor = self._moments
+        return mean.to(z) + z @ factor.to(z).T
+
+    @property
+    def root(self) -> Tensor:
+        """L of x = μ + L z, the whitened coordinates' z; lower triangular, (dim, dim)."""
+        return self._moments[2]
+
+    @cached_property
+    def _moments(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, covariance and its Cholesky factor of the whole mixture."""
+        weights = self.log_weights.exp()
+        factors = self.factors if self.factors.dim() == 3 else self.factors.diag_embed()
+        mean = (weights[:, None] * self.means).sum(0)
+        away = self.means - mean
+        inner = factors @ factors.mT + away[:, :, None] * away[:, None, :]
+        covariance = (weights[:, None, None] * inner).sum(0)
+        return mean, covariance, torch.linalg.cholesky(covariance)
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n draws, (n, dim), of torch's default precision."""
@@ -155,3 +227,23 @@ class Bridge:
         with torch.no_grad():
             value = evaluate(self.energy, x)
         return -value.double() / self.temperature - self.base.log_prob(x)
+
+
+@dataclass(frozen=True)
+class WhiteBridge:
+    """The bridge as an energy of the base's whitened coordinates: one step size suits all of them.
+
+    A ratio of densities is the same in all coordinates, so nothing but the moves sees them.
+    """
+
+    bridge: Bridge
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """U_b, (n,)."""
+        return self.energy_and_gradient(z)[0]
+
+    def energy_and_gradient(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """U_b and its gradient by z: Lᵀ ∇U_b, for x = μ + L z."""
+        base = self.bridge.base
+        value, gradient = self.bridge.energy_and_gradient(base.unwhiten(z))
+        return value, gradient @ base.root.to(gradient)

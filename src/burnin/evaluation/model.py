@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch import Generator, Tensor, nn
 
 from burnin.core import Density, KnownDensity, Sampler
-from burnin.data import EncodedRows, Pictures, Table, clean
+from burnin.data import AbsentData, EncodedRows, Pictures, Table, clean
 from burnin.evaluation.bridge import MixtureBase
 from burnin.samplers import Engine
 from burnin.starts import FromNoise
@@ -73,7 +73,7 @@ class Model:
     def columns(self) -> tuple[str, ...]:
         """A name for each dimension: the table's own, or x1, x2, …"""
         rows = clean(self.data)
-        if isinstance(rows, Table | Pictures | EncodedRows):
+        if isinstance(rows, Table | Pictures | EncodedRows | AbsentData):
             return rows.columns
         return tuple(f"x{i + 1}" for i in range(self.data.dim))
 

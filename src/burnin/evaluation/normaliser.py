@@ -11,12 +11,13 @@ from torch import Tensor
 from burnin.core import Energy, evaluate
 from burnin.evaluation.bridge import MixtureBase
 from burnin.evaluation.grid import PlaneGrid
-from burnin.evaluation.likelihood import Report, log_normaliser
+from burnin.evaluation.likelihood import log_normaliser
+from burnin.evaluation.walk import Report
 
 BEYOND = 1.5
 """How much further than the data the grid reaches, as a factor."""
 SPACING = 0.03
-"""Of the grid, in standard deviations of the data."""
+"""Of the grid, in standard deviations of the data along its own axes."""
 MOST_LAWS = 4000
 """On the way from the base to the model: a fit is done once, and is nothing without its normaliser."""
 MOST_POINTS = 1201
@@ -62,10 +63,10 @@ def normalise(
         >>> round(z.value, 3), round(0.5 * math.log(2 * math.pi), 3), z.by
         (0.919, 0.919, 'a grid')
     """
-    value = _by_grid(energy, temperature, data) if data.shape[1] <= 2 else None
+    value = by_grid(energy, temperature, data) if data.shape[1] <= 2 else None
     if value is not None:
         return Normaliser(value, value, value, "a grid")
-    base = base or MixtureBase.fit(data)
+    base = base or MixtureBase.choose(data)
     z = log_normaliser(
         energy,
         temperature,
@@ -79,15 +80,24 @@ def normalise(
     return Normaliser(z.middle, low, high, "annealed importance sampling", z.trusted)
 
 
-def _by_grid(energy: Energy, temperature: float, data: Tensor) -> float | None:
-    spread = data.std(0)
-    reach = BEYOND * data.abs().max().item() + 2 * spread.max().item()
-    points = math.ceil(2 * reach / (SPACING * spread.min().item())) + 1
+def by_grid(energy: Energy, temperature: float, data: Tensor) -> float | None:
+    """log Z on a line or in a plane that reaches beyond the data; None where that takes too many points.
+
+    The grid is one of whitened coordinates, x = μ + L z, so log |det L| is added.
+    """
+    units = MixtureBase.fit(data)
+    reach = BEYOND * units.whiten(data.double()).abs().max().item() + 2
+    points = math.ceil(2 * reach / SPACING) + 1
     if points > (MOST_POINTS if data.shape[1] == 2 else MOST_POINTS**2):
         return None
+    volume = units.root.diagonal().log().sum().item()
+
+    def white(z: Tensor) -> Tensor:
+        return energy(units.unwhiten(z))
+
     if data.shape[1] == 2:
-        return PlaneGrid(reach, points, 2).log_normaliser(energy, temperature)
+        return PlaneGrid(reach, points, 2).log_normaliser(white, temperature) + volume
     line = torch.linspace(-reach, reach, points, dtype=data.dtype)[:, None]
     with torch.no_grad():
-        values = -evaluate(energy, line).double() / temperature
-    return values.logsumexp(0).item() + math.log(2 * reach / (points - 1))
+        values = -evaluate(white, line).double() / temperature
+    return values.logsumexp(0).item() + math.log(2 * reach / (points - 1)) + volume

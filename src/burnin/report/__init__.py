@@ -1,5 +1,5 @@
 """Plots and the HTML page."""
 
-from burnin.report.page import Page, Picture
+from burnin.report.page import Page
 
-__all__ = ["Page", "Picture"]
+__all__ = ["Page"]

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 from torch import Tensor
 
 from burnin.evaluation.grid import PlaneGrid
@@ -17,6 +19,10 @@ from burnin.samplers import Trace
 
 COLORS = mpl.colormaps["magma"]
 KDE_BANDWIDTH = 0.1
+WIDE = 200.0
+"""Range of energies above which they are drawn on an axis that is logarithmic far from 0."""
+DATA, SAMPLES, OUTLIERS = "#4a86bd", "#c8457f", "#c67c10"
+"""What data, samples and outliers are drawn in: told apart by all eyes, on white and on black."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +75,58 @@ def frame_around(data: Tensor, margin: float = 0.15) -> Frame:
     return (left, right), (bottom, top)
 
 
-def draw_scatter(axes: Axes, samples: Tensor, frame: Frame) -> None:
+def range_of(values: NDArray[np.float64], margin: float = 0.08) -> tuple[float, float]:
+    """The range of numbers with a margin; of some width for constant ones too."""
+    low, high = float(values.min()), float(values.max())
+    room = margin * (high - low) or max(1e-3, 0.01 * abs(high))
+    return low - room, high + room
+
+
+def dot_size(number: int) -> float:
+    """Of so many dots in a panel: few must be seen, many must not hide each other."""
+    return 4.0 if number < 300 else 2.5 if number < 1500 else 1.5
+
+
+def square(size: float = 3.2) -> tuple[Figure, Axes]:
+    """A figure that is one square panel to its edges."""
+    figure = Figure(figsize=(size, size))
+    return figure, figure.add_axes((0.01, 0.01, 0.98, 0.98))
+
+
+def wide(width: float = 4.8, height: float = 3.2) -> tuple[Figure, Axes]:
+    """A figure with one panel, whose labels may be of any length."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
+
+
+def plain(width: float = 4.8, height: float = 3.2) -> tuple[Figure, Axes]:
+    """A figure with one panel, whose labels are short: twice as fast, as their room need not be found."""
+    left, right, bottom, top = 0.75, 0.25, 0.52, 0.1
+    box = (left / width, bottom / height, (width - left - right) / width, (height - bottom - top) / height)
+    figure = Figure(figsize=(width, height))
+    return figure, figure.add_axes(box)
+
+
+def key_of(axes: Axes) -> None:
+    """What is drawn in which colour."""
+    axes.legend(frameon=False, fontsize=8)
+
+
+def label(text: str, most: int = 18) -> str:
+    """A name from a user's table as it can be drawn: not too long, a dollar being a dollar.
+
+    Example:
+        >>> label("price in $ or € per kilogram"), label("$x$")
+        ('price in \\\\$ or € p…', '\\\\$x\\\\$')
+    """
+    short = text if len(text) <= most else text[: most - 1] + "…"
+    return short.replace("$", r"\$")
+
+
+def draw_scatter(axes: Axes, samples: Tensor, frame: Frame, color: str = SAMPLES) -> None:
     """Samples as dots on the plane of the first two coordinates."""
-    axes.plot(samples[:, 0], samples[:, 1], ".", color="#b5367a", markersize=1.5, rasterized=True)
+    size = dot_size(len(samples))
+    axes.plot(samples[:, 0], samples[:, 1], ".", color=color, markersize=size, rasterized=True)
     axes.set_xlim(*frame[0])
     axes.set_ylim(*frame[1])
     axes.set_box_aspect(1)
@@ -82,14 +137,16 @@ def draw_scatter(axes: Axes, samples: Tensor, frame: Frame) -> None:
 def draw_pictures(axes: Axes, pictures: Tensor, across: int = 8) -> None:
     """The first pictures, (n, channels, height, width) from 0 to 1, as a square of `across` by `across`."""
     shown = pictures[: across**2]
-    shown = torch.cat([shown, shown.new_ones(across**2 - len(shown), *shown.shape[1:])])
-    padded = torch.nn.functional.pad(shown, (1, 1, 1, 1), value=1.0)
+    nothing = float("nan")  # between pictures and in place of missing ones the ground is seen
+    shown = torch.cat([shown, shown.new_full((across**2 - len(shown), *shown.shape[1:]), nothing)])
+    padded = torch.nn.functional.pad(shown, (1, 1, 1, 1), value=nothing)
     rows = [torch.cat(list(row), 2) for row in torch.split(padded, across)]
     tiled = torch.cat(rows, 1).permute(1, 2, 0)
     if tiled.shape[2] == 1:
-        axes.imshow(tiled[:, :, 0], cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+        axes.imshow(tiled[:, :, 0].numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     else:
-        axes.imshow(tiled, interpolation="nearest")
+        seen = tiled.isfinite().all(2, keepdim=True).to(tiled.dtype)
+        axes.imshow(torch.cat([tiled.nan_to_num(0.0), seen], 2).numpy(), interpolation="nearest")
     axes.set_xticks([])
     axes.set_yticks([])
 
@@ -108,9 +165,10 @@ def draw_energy_traces(axes: Axes, traces: Mapping[str, Trace], data_energy: flo
     if data_energy is not None:
         axes.axhline(data_energy, color="0.4", linestyle=":", label="data")
     axes.set_xscale("log")
-    axes.set_yscale("symlog", linthresh=10.0)
-    lowest = min((min(trace.energy) for trace in traces.values() if trace.energy), default=0.0)
-    axes.set_ylim(bottom=min(0.0, lowest) - 5)
+    values = [value for trace in traces.values() for value in trace.energy if np.isfinite(value)]
+    if max(values, default=0.0) - min(values, default=0.0) > WIDE:
+        axes.set_yscale("symlog", linthresh=10.0)
+        axes.set_ylim(bottom=min(0.0, *values) - 5)
     axes.set_xlabel("step")
     axes.set_ylabel("mean energy / T")
     axes.legend(frameon=False, fontsize=8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -21,6 +22,15 @@ class Column(NamedTuple):
     title: str
     grid: PlaneGrid
     log_density: Tensor
+
+
+def draw_log_density(axes: Axes, log_density: Tensor, grid: PlaneGrid) -> None:
+    """A log-density on the grid as an image, down from its highest value."""
+    highest = float(log_density.max())
+    image = log_density.reshape(grid.points, grid.points).T
+    axes.imshow(image.numpy(), origin="lower", cmap=COLORS, vmin=highest - LOG_RANGE, vmax=highest)
+    axes.set_xticks([])
+    axes.set_yticks([])
 
 
 def pairs_figure(panels: Mapping[str, Sequence[Column]]) -> Figure:
@@ -42,11 +52,7 @@ def pairs_figure(panels: Mapping[str, Sequence[Column]]) -> Figure:
             column = columns[index]
             upper.set_title(column.title, fontsize=9)
             draw_density(upper, column.log_density.exp(), column.grid, top)
-            highest = float(column.log_density.max())
-            image = column.log_density.reshape(column.grid.points, column.grid.points).T
-            lower.imshow(image.numpy(), origin="lower", cmap=COLORS, vmin=highest - LOG_RANGE, vmax=highest)
-            lower.set_xticks([])
-            lower.set_yticks([])
+            draw_log_density(lower, column.log_density, column.grid)
         axes[2 * row][0].set_ylabel(name)
         axes[2 * row + 1][0].set_ylabel(f"log, {name}")
     return figure

@@ -6,7 +6,10 @@ from burnin.studies.bench_density import BENCH_DENSITY
 from burnin.studies.convergent import CONVERGENT_TOY
 from burnin.studies.critic_cost import CRITIC_COST
 from burnin.studies.experiment import Experiment, run_study
+from burnin.studies.flow_rank import FLOW_RANK
 from burnin.studies.ica import ICA
+from burnin.studies.iris_gaps import IRIS_GAPS
+from burnin.studies.log_z import LOG_Z
 from burnin.studies.measured import MeasuredStudy
 from burnin.studies.oscillation import OSCILLATION
 from burnin.studies.pictures import CONVERGENT_MNIST
@@ -17,6 +20,7 @@ from burnin.studies.rings import RINGS, RINGS_BETA, RINGS_CHANGES
 from burnin.studies.robust import ROBUST_TOY
 from burnin.studies.rows import Study
 from burnin.studies.samplers import TWO_SAMPLERS
+from burnin.studies.stein_images import STEIN_IMAGES
 from burnin.studies.stein_toy import STEIN_TOY
 from burnin.studies.verdicts import VERDICTS
 
@@ -36,7 +40,11 @@ _ALL: tuple[Experiment[Any], ...] = (
     RBM_SAVINGS,
     RBM_RANK,
     CRITIC_COST,
+    FLOW_RANK,
+    STEIN_IMAGES,
+    LOG_Z,
     BENCH_DENSITY,
+    IRIS_GAPS,
 )
 STUDIES: dict[str, Experiment[Any]] = {study.name: study for study in _ALL}
 

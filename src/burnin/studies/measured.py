@@ -63,16 +63,17 @@ class MeasuredStudy(Experiment[Measured]):
 
     def maker(self) -> Maker[Measured]:
         """Measures."""
-        return partial(_measure_row, self.measure)
+        return partial(measure_row, self.measure)
 
     def judged(self, rows: Rows) -> Rows:
         """The pooled numbers."""
         return self.pool(rows)
 
 
-def _measure_row(
+def measure_row(
     measure: Measure[Measured], out: Path, name: str, settings: Measured, report: Report, threads: int
 ) -> dict[str, Any]:
+    """A row from its numbers: with its seed, and the time that it took."""
     torch.set_num_threads(max(1, settings.run.threads))
     start, spent = time.perf_counter(), time.process_time()
     metrics = json_safe(measure(settings, report))

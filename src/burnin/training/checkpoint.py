@@ -37,6 +37,15 @@ class Snapshot:
         tensors = {name: value.detach().clone() for name, value in self.tensors.items()}
         return Snapshot(tensors, json.loads(json.dumps(self.state)))
 
+    def beside(self, name: str, other: Snapshot) -> Snapshot:
+        """This one with all of another under a name of its own; `held` takes it out again."""
+        tensors = {f"{name}.{key}": value for key, value in other.tensors.items()}
+        return Snapshot({**self.tensors, **tensors}, {**self.state, name: other.state})
+
+    def held(self, name: str) -> Snapshot | None:
+        """What `beside` put in, None if there is nothing."""
+        return Snapshot(self.part(name), self.state[name]) if name in self.state else None
+
     def part(self, prefix: str) -> dict[str, Tensor]:
         """The tensors whose name starts with `prefix` and a dot, without it."""
         start = prefix + "."
@@ -50,7 +59,7 @@ def save_checkpoint(folder: Path, step: int, snapshot: Snapshot, *, keep: int = 
     payload = safetensors.torch.save(tensors, metadata={"format": FORMAT})
     digest = hashlib.sha256(payload).hexdigest()
     tensor_name = f"checkpoint-{step:09d}-{digest[:8]}.safetensors"
-    _write_atomically(folder / tensor_name, payload)
+    write_atomically(folder / tensor_name, payload)
     state = {
         "format": FORMAT,
         "step": step,
@@ -60,7 +69,7 @@ def save_checkpoint(folder: Path, step: int, snapshot: Snapshot, *, keep: int = 
         "state": snapshot.state,
     }
     path = _json_path(folder, step)
-    _write_atomically(path, json.dumps(state, indent=1, allow_nan=False).encode())
+    write_atomically(path, json.dumps(state, indent=1, allow_nan=False).encode())
     for old in checkpoint_steps(folder)[:-keep]:
         _json_path(folder, old).unlink()
     wanted = {name.stem for name in folder.glob("checkpoint-*.json")}
@@ -172,7 +181,8 @@ def _json_path(folder: Path, step: int) -> Path:
     return folder / f"checkpoint-{step:09d}.json"
 
 
-def _write_atomically(path: Path, payload: bytes) -> None:
+def write_atomically(path: Path, payload: bytes) -> None:
+    """A file that is there whole or not at all."""
     temporary = path.with_name(f".{path.name}.tmp")
     with temporary.open("wb") as file:
         file.write(payload)

@@ -174,10 +174,11 @@ class Trainer:
         on_update: Callable[[int, Metrics], None] | None = None,
         on_event: Callable[[str], None] | None = None,
         enough: Callable[[int], bool] | None = None,
+        beside: Callable[[Snapshot], Snapshot] | None = None,
     ) -> Outcome:
         """Updates until `num_updates` in all have been made, or until `enough`, asked after each, says so.
 
-        Ctrl-C ends it after the current one.
+        Ctrl-C ends it after the current one. What others need to go on, `beside` adds to each checkpoint.
 
         Raises:
             DivergedError: when the guard has used up its tries, or there is no guard.
@@ -189,8 +190,9 @@ class Trainer:
         steps_each = 3 + sum(arm.num_steps for arm in self.parts.arms)
         self.engine.expected_steps = (num_updates - self.step) * steps_each
         before, due = time.perf_counter(), False
+        added = beside or (lambda snapshot: snapshot)
         if folder is not None and self.step == 0:
-            save_checkpoint(folder.path, 0, self.snapshot())
+            save_checkpoint(folder.path, 0, added(self.snapshot()))
         try:
             with ctrl_c() as interrupted:
                 while self.step < num_updates:
@@ -216,7 +218,7 @@ class Trainer:
                         message = self._roll_back(trouble)
                         if folder is not None and log is not None:
                             log.rewind(self.step, message)
-                            save_checkpoint(folder.path, self.step, self._last_good)
+                            save_checkpoint(folder.path, self.step, added(self._last_good))
                         if on_event is not None:
                             on_event(message)
                         continue
@@ -230,7 +232,7 @@ class Trainer:
                         self._last_good = self.snapshot().clone()
                         if folder is not None and log is not None:
                             log.flush()
-                            save_checkpoint(folder.path, self.step, self._last_good)
+                            save_checkpoint(folder.path, self.step, added(self._last_good))
                     if stop:
                         return Outcome.INTERRUPTED
                     if done:

@@ -1,0 +1,162 @@
+"""Folders of picture files: read as one array of bytes, and pictures written as files or as one grid."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from burnin.core import InputError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
+SMALLEST, LARGEST = 4, 32
+"""Pixels along a side: beyond, the networks here have too little to do or too much."""
+GREY = ("1", "L", "LA", "I", "I;16", "F")
+GAP = 1
+"""Pixels between the pictures of a grid."""
+
+
+@dataclass(frozen=True, eq=False)
+class PictureFolder:
+    """The pictures of a folder.
+
+    Attributes:
+        pixels: (n, channels, height, width), bytes; one channel where all are grey, else three.
+        files: their names, below the folder, in the order of the pictures.
+        notes: what was done to them, a sentence each.
+    """
+
+    pixels: Tensor
+    files: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def read_folder(
+    path: Path,
+    *,
+    side: int | None = None,
+    channels: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> PictureFolder:
+    """Reads every picture of a folder, or of its subfolders (one for each class, say), sorted by name.
+
+    Arguments:
+        path: the folder.
+        side: the middle square of each is made so large, where they are larger or differ; None takes them as
+            they are, all of one size of at most 32×32.
+        channels: 1 makes them grey, 3 coloured; None looks whether all are grey.
+        progress: told how many are read, and of how many.
+
+    Raises:
+        InputError: when there are none, when one cannot be read, when sizes differ or are too large.
+    """
+    if side is not None and not SMALLEST <= side <= LARGEST:
+        raise InputError(f"the side is {side}; pictures must have from {SMALLEST} to {LARGEST} pixels a side")
+    files = sorted(
+        file
+        for pattern in ("*", "*/*")
+        for file in path.glob(pattern)
+        if file.suffix.lower() in ENDINGS and not file.name.startswith(".")
+    )
+    if not files:
+        raise InputError(f"{path}: holds no pictures ({', '.join(ENDINGS)}), nor do its subfolders")
+    pictures: list[Image.Image] = []
+    changed = 0
+    for number, file in enumerate(files, 1):
+        picture = _open(file)
+        if side is not None and picture.size != (side, side):
+            picture, changed = _squared(picture, side), changed + 1
+        if side is None:
+            _require_size(picture, file, pictures[0] if pictures else None, files[0])
+        pictures.append(picture)
+        if progress is not None:
+            progress(number, len(files))
+    if channels is None:
+        channels = 1 if all(picture.mode == "L" for picture in pictures) else 3
+    arrays = [np.asarray(picture.convert("L" if channels == 1 else "RGB")) for picture in pictures]
+    pixels = torch.from_numpy(np.stack(arrays))
+    pixels = pixels.unsqueeze(1) if channels == 1 else pixels.permute(0, 3, 1, 2).contiguous()
+    notes = [f"{changed} pictures: the middle square, made {side}×{side}"] if changed else []
+    return PictureFolder(pixels, tuple(str(file.relative_to(path)) for file in files), tuple(notes))
+
+
+def write_pictures(folder: Path, brightness: Tensor, first: int = 0) -> None:
+    """Writes pictures, (n, channels, height, width) from 0 to 1, as 00001.png, 00002.png, …"""
+    for number, picture in enumerate(brightness, first + 1):
+        _image(picture).save(folder / f"{number:05d}.png")
+
+
+def write_grid(path: Path, brightness: Tensor) -> None:
+    """Writes pictures, (n, channels, height, width) from 0 to 1, as one, as square as it goes."""
+    n, channels, height, width = brightness.shape
+    across = math.ceil(math.sqrt(n))
+    down = math.ceil(n / across)
+    grid = torch.ones(channels, down * (height + GAP) - GAP, across * (width + GAP) - GAP)
+    for index, picture in enumerate(brightness):
+        top, left = index // across * (height + GAP), index % across * (width + GAP)
+        grid[:, top : top + height, left : left + width] = picture
+    scale = max(1, 512 // max(grid.shape[1:]))  # small pictures are looked at, not measured
+    image = _image(grid)
+    image.resize((image.width * scale, image.height * scale), resample=0).save(path)
+
+
+def _open(file: Path) -> Image.Image:
+    """A picture, grey (L) or coloured (RGB), its turn by the camera undone, transparency on white."""
+    # Pillow is loaded where pictures are.
+    from PIL import Image, ImageOps
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(file) as opened:
+                opened.load()
+                picture: Image.Image = ImageOps.exif_transpose(opened)
+        grey = picture.mode in GREY
+        if picture.mode in ("I", "I;16", "F"):  # 16 bits: Pillow would cut them off at 255
+            values = np.asarray(picture, dtype=np.float64)
+            return Image.fromarray((values / max(255.0, values.max()) * 255).astype(np.uint8))
+        if "transparency" in picture.info or picture.mode in ("RGBA", "LA", "PA"):
+            over = picture.convert("RGBA")
+            picture = Image.alpha_composite(Image.new("RGBA", over.size, "white"), over)
+        return picture.convert("L" if grey else "RGB")
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise InputError(f"{file}: not a readable picture: it is damaged, cut short or too large") from None
+
+
+def _squared(picture: Image.Image, side: int) -> Image.Image:
+    """The middle square, each new pixel the mean of its area."""
+    from PIL import Image, ImageOps
+
+    return ImageOps.fit(picture, (side, side), method=Image.Resampling.BOX)
+
+
+def _require_size(picture: Image.Image, file: Path, first: Image.Image | None, first_file: Path) -> None:
+    if first is not None and picture.size != first.size:
+        raise InputError(
+            f"{file.parent}: sizes differ ({first_file.name} is {first.width}×{first.height}, {file.name} is "
+            f"{picture.width}×{picture.height}); make them one size with --side N"
+        )
+    if max(picture.size) > LARGEST or min(picture.size) < SMALLEST:
+        raise InputError(
+            f"{file}: the picture is {picture.width}×{picture.height}; from {SMALLEST}×{SMALLEST} to "
+            f"{LARGEST}×{LARGEST} can be learned: resize with --side N, such as --side {LARGEST}"
+        )
+
+
+def _image(picture: Tensor) -> Image.Image:
+    from PIL import Image
+
+    bytes_ = (picture.clamp(0, 1) * 255).round().to(torch.uint8)
+    if len(bytes_) == 1:
+        return Image.fromarray(bytes_[0].numpy())
+    return Image.fromarray(bytes_.permute(1, 2, 0).contiguous().numpy())
