@@ -118,6 +118,7 @@ def _measured(study: str, summary: Callable[[Rows], str]) -> str:
     missed = [check["text"] for check in table["checks"] if not check["holds"]]
     held = len(table["checks"]) - len(missed)
     told = f"{held} of {len(table['checks'])} checks hold" + "".join(f"; not: {text}" for text in missed)
+    told = told if table["checks"] else "Rows are missing: nothing is checked yet"
     origin = _origin(table, next(iter(table["rows"])))
     return f"{summary(_metrics(table)).strip()}\n\n{told}. {origin}"
 

@@ -97,13 +97,24 @@ def test_pooling_ranks_and_counts() -> None:
     assert pooled["loglik-iris"]["energy"] == 2.5
     assert pooled["loglik-iris"]["kde_behind"] == 0.0
     # iris: 2.5 is not above KDE's 2.5; wine: below the mixture; the checkerboard has too few dimensions.
-    assert pooled["densities"] == {"number": 2, "above_both": 0}
-    ranks = pooled["ranks"]
+    assert pooled["densities-so-far"] == {"number": 2, "above_both": 0}
+    ranks = pooled["ranks-so-far"]
     assert (ranks["classes"], ranks["best_other"]) == (3, "lof")
     assert ranks["energy"] == pytest.approx(4 / 3)
     assert ranks["gap"] == pytest.approx(4 / 3 - 5 / 3)
     assert ranks["gap_in_errors"] == pytest.approx(-0.5)
-    assert "| wine (13) | 0.50 ± 0.00 | 0.50 ± 0.00 | **9.00 ± 0.00** |" in summary(rows)
+    assert "| wine (13) | 0.50 | 0.50 | **9.00** |" in summary(rows)
+
+
+def test_what_is_claimed_waits_for_all_rows() -> None:
+    outliers = {name: row("auroc", energy=0.9) for name in BENCH_DENSITY.rows if name.startswith("auroc-")}
+    densities = {name: row("loglik", energy=0.9) for name in BENCH_DENSITY.rows if name.startswith("loglik-")}
+    pooled = pool(outliers | densities)
+    assert pooled["densities"] == {"number": 8, "above_both": 8}
+    assert pooled["ranks"]["energy"] == 1.0
+    assert pooled["ranks"]["gap_in_errors"] is None, "all classes alike: no scatter to measure it in"
+    last = next(reversed(outliers))
+    assert "ranks" not in pool({name: one for name, one in outliers.items() if name != last})
 
 
 def test_all_cases_are_rows() -> None:

@@ -88,6 +88,9 @@ def pool(rows: Rows) -> dict[str, dict[str, Any]]:
       that of the best other; `gap_error`: its standard error over the classes; `gap_in_errors`.
     - `densities`: how many of those in at least four dimensions there are, and in how many EnergyDensity's
       mean is above those of both KDE and mixture.
+
+    As long as rows of their kind are missing, the last two are called `ranks-so-far` and `densities-so-far`,
+    of which nothing is expected.
     """
     pooled: dict[str, dict[str, Any]] = {}
     for data in DIMS:
@@ -101,14 +104,19 @@ def pool(rows: Rows) -> dict[str, dict[str, Any]]:
                 mean, error = _mean_error([row[f"{method}_auroc"] for row in of_outliers])
                 pooled[f"auroc-{data}"] |= {method: mean, f"{method}_error": error}
     if any(name.startswith("auroc-") for name in rows):
-        pooled["ranks"] = _pooled_ranks(rows)
+        pooled[_called("ranks", "auroc-", rows)] = _pooled_ranks(rows)
     counted = [
         pooled[f"loglik-{d}"] for d, dim in DIMS.items() if dim >= FEWEST_DIMS and f"loglik-{d}" in pooled
     ]
     if counted:
         above = sum(all(one[ENERGY] > one[other] for other in ("kde", "mixture")) for one in counted)
-        pooled["densities"] = {"number": len(counted), "above_both": above}
+        pooled[_called("densities", "loglik-", rows)] = {"number": len(counted), "above_both": above}
     return pooled
+
+
+def _called(name: str, kind: str, rows: Rows) -> str:
+    """The name of what is claimed of all rows of a kind."""
+    return name if all(row in rows for row in _rows() if row.startswith(kind)) else f"{name}-so-far"
 
 
 def _pooled_density(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -136,13 +144,13 @@ def _pooled_ranks(rows: Rows) -> dict[str, Any]:
         pooled[method], pooled[f"{method}_error"] = _mean_error(own.tolist())
     best = min((method for method in METHODS if method != ENERGY), key=lambda method: pooled[method])
     gap, error = _mean_error((by_method[ENERGY] - by_method[best]).tolist())
-    in_errors = gap / error if error > 0 else math.copysign(math.inf, gap) if gap else 0.0
+    in_errors = gap / error if error else None
     return pooled | {"best_other": best, "gap": gap, "gap_error": error, "gap_in_errors": in_errors}
 
 
-def _mean_error(values: Sequence[float]) -> tuple[float, float]:
-    """The mean and its standard error, 0 for one value."""
-    return fmean(values), stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+def _mean_error(values: Sequence[float]) -> tuple[float, float | None]:
+    """The mean and its standard error; one value has none."""
+    return fmean(values), stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
 
 
 def summary(rows: Rows) -> str:
@@ -164,7 +172,7 @@ def summary(rows: Rows) -> str:
         lines += ["| AUROC | " + " | ".join(head) + " |", "|---" * (len(head) + 1) + "|"]
         for data, one in outliers.items():
             lines.append(f"| {data} | " + " | ".join([*_cells(one, METHODS, 3), str(one["rows"])]) + " |")
-        ranks = pooled["ranks"]
+        ranks = pooled[_called("ranks", "auroc-", rows)]
         cells = [*_cells(ranks, METHODS, 2, lowest=True), str(ranks["rows"])]
         lines += [f"| mean rank of {ranks['classes']} classes | " + " | ".join(cells) + " |", ""]
     shown = METHODS if outliers else DENSITIES
@@ -181,7 +189,9 @@ def _cells(
 ) -> list[str]:
     pick = min if lowest else max
     best = pick(numbers[method] for method in methods)
-    cells = [f"{numbers[m]:.{digits}f} ± {numbers[f'{m}_error']:.{digits}f}" for m in methods]
+    errors = {m: numbers[f"{m}_error"] for m in methods}
+    told = {m: "" if error is None else f" ± {error:.{digits}f}" for m, error in errors.items()}
+    cells = [f"{numbers[m]:.{digits}f}{told[m]}" for m in methods]
     return [f"**{c}**" if numbers[m] == best else c for m, c in zip(methods, cells, strict=True)]
 
 
