@@ -8,17 +8,10 @@ from pathlib import Path
 import pytest
 
 from burnin.assemble import build_trainer
-from burnin.config import (
-    MEASURED,
-    Config,
-    dump_config,
-    load_config,
-    load_head,
-    nearest,
-    read_run_config,
-    recipe_names,
-)
+from burnin.checked import nearest
+from burnin.config import MEASURED, dump_config, load_config, load_head, read_run_config, recipe_names
 from burnin.core import InputError
+from burnin.settings import Config
 
 LEAST = """
 title = "least"

@@ -125,7 +125,7 @@ def test_the_walk_sees_the_library() -> None:
         ("energies/known.py", "from burnin.training import Trainer"),
         ("objectives/__init__.py", "from burnin.samplers import run"),
         ("training/trainer.py", "from burnin.evaluation import judge"),
-        ("training/trainer.py", "from burnin.config import Config"),
+        ("training/trainer.py", "from burnin.settings import Config"),
         ("evaluation/grid.py", "from burnin.assemble import build"),
         ("report/page.py", "from burnin import Model"),
         ("config.py", "from burnin.cli import main"),
@@ -153,7 +153,7 @@ def test_a_planted_breach_is_found(path: str, source: str) -> None:
         ("evaluation/grid.py", "from burnin.report import Page\nfrom burnin.training import Trainer"),
         ("report/page.py", "from burnin.evaluation import judge\nimport matplotlib"),
         ("config.py", "import burnin.assemble\nfrom burnin import estimator"),
-        ("cli.py", "from burnin.report import Page\nfrom burnin.config import Config"),
+        ("cli.py", "from burnin.report import Page\nfrom burnin.settings import Config"),
     ],
 )
 def test_what_is_allowed_passes(path: str, source: str) -> None:

@@ -10,16 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from burnin.assemble_direct import build_direct_objective, build_optimizer
-from burnin.config import (
-    FROM_NOISE,
-    Config,
-    DataSettings,
-    ModelSettings,
-    SamplerSettings,
-    SchemeSettings,
-    in_folder,
-    read_run_config,
-)
+from burnin.config import in_folder, read_run_config
 from burnin.core import Density, InputError, Sampler, Start
 from burnin.data import (
     AbsentData,
@@ -57,6 +48,7 @@ from burnin.samplers import (
     OverGradientNorm,
     TargetAcceptance,
 )
+from burnin.settings import FROM_NOISE, Config, DataSettings, ModelSettings, SamplerSettings, SchemeSettings
 from burnin.starts import Bank, FromData, FromNoise
 from burnin.training import Arm, FisherScale, GuardSettings, Parts, Trainer, load_checkpoint
 from burnin.training.schedules import Ramp, rate_factor

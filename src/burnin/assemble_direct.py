@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from burnin.config import Config, nearest
+from burnin.checked import nearest
 from burnin.core import Energy, InputError
 from burnin.evaluation.bridge import MixtureBase
 from burnin.objectives import (
@@ -22,6 +22,7 @@ from burnin.objectives import (
     ScoreMatching,
 )
 from burnin.rng import Streams
+from burnin.settings import Config
 from burnin.stein import mlp_critic
 
 

@@ -10,12 +10,13 @@ import torch
 
 from burnin.assemble import build_trainer
 from burnin.base_choice import Report, choose_base
-from burnin.config import Config, DataSettings, load_config
+from burnin.config import load_config
 from burnin.core import ChainState, Energy, Sampler
 from burnin.data import EncodedRows
 from burnin.evaluation import MixtureBase
 from burnin.rng import Streams
 from burnin.samplers import MALA, Engine, RunResult, TargetAcceptance, run
+from burnin.settings import Config, DataSettings
 from burnin.training import Trainer
 
 ROWS_FILE, BASE_FILE = "rows.npz", "base.npz"

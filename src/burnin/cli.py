@@ -11,8 +11,9 @@ import typer
 from rich.console import Console
 
 from burnin import impute_command, interop_commands, stein_commands, table_commands
-from burnin.config import MEASURED, Config, load_config, load_head, read_run_config, recipe_names
+from burnin.config import MEASURED, load_config, load_head, read_run_config, recipe_names
 from burnin.core import BurninError, InputError, Outcome
+from burnin.settings import Config
 from burnin.terminal import make_console, stages_bar, studies_bar, training_bar
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def reproduce(
     jobs: Annotated[int, typer.Option(help="Processes at a time.")] = 2,
 ) -> None:
     """Reproduce a paper's experiment: rows that resume, a table, a figure, and whether it is as expected."""
-    from burnin.config import nearest
+    from burnin.checked import nearest
     from burnin.studies import STUDIES, run_study
     from burnin.studies.table import write_json
 

@@ -14,7 +14,8 @@ from typing import Any
 import typer
 import typer.main
 
-from burnin.config import nearest, recipe_names
+from burnin.checked import nearest
+from burnin.config import recipe_names
 from burnin.core import InputError
 
 PROGRAM = "burnin"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from burnin.assemble import load_model
-from burnin.config import Config, read_run_config
+from burnin.config import read_run_config
 from burnin.core import InputError
 from burnin.data import EncodedRows, Encoding, Frame
 from burnin.data.encoding import Codes
@@ -25,6 +25,7 @@ from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import Normaliser
 from burnin.evaluation.row_density import row_log_density
 from burnin.samplers import Engine
+from burnin.settings import Config
 
 FITTED_FILE = "fitted.json"
 FORMAT = "burnin-fitted-1"

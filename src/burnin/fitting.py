@@ -13,7 +13,7 @@ import numpy as np
 
 from burnin.assemble import build_trainer, model_of
 from burnin.choosing import BASE_FILE, ROWS_FILE, Choice, Wishes, choose
-from burnin.config import Config, dump_config, read_run_config
+from burnin.config import dump_config, read_run_config
 from burnin.core import DivergedError, InputError, Outcome
 from burnin.data import EncodedRows
 from burnin.evaluation import MixtureBase, chains
@@ -24,6 +24,7 @@ from burnin.fitted import FITTED_FILE, FittedTable, Mass, quantiles, unbounded
 from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
+from burnin.settings import Config
 from burnin.training import RunFolder, Trainer
 from burnin.training.checkpoint import (
     Snapshot,

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from burnin.assemble import build_trainer, load_model
-from burnin.config import Config, dump_config, in_folder, read_run_config
+from burnin.config import dump_config, in_folder, read_run_config
 from burnin.core import Density, InputError, Outcome
 from burnin.data import EncodedRows, Table, load_frame, load_table
 from burnin.diagnostics import Diagnosis, diagnose
@@ -19,6 +19,7 @@ from burnin.evaluation.model import Model
 from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
+from burnin.settings import Config
 from burnin.training import RunFolder, load_checkpoint, read_metrics
 from burnin.training.parts import Metrics
 

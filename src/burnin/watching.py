@@ -6,13 +6,13 @@ import time
 
 import torch
 
-from burnin.config import Config
 from burnin.core import CheckpointError
 from burnin.data import EncodedRows
 from burnin.energies import MixtureFactor
 from burnin.evaluation import MixtureBase
 from burnin.evaluation.tracking import LikelihoodTrack, Look
 from burnin.rng import Streams
+from burnin.settings import Config
 from burnin.training import Trainer
 from burnin.training.checkpoint import Snapshot
 

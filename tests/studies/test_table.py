@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from burnin.config import Expectation
+from burnin.settings import Expectation
 from burnin.studies.table import check_expectations, format_value, markdown_table, write_json
 
 ROWS: dict[str, dict[str, Any]] = {

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from burnin.config import nearest
+from burnin.checked import nearest
 from burnin.core import InputError
 from burnin.energies import MLP, ConvNet
 

@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from burnin.config import StudySettings
 from burnin.core import Energy, InputError, Sampler, evaluate
 from burnin.data import Table
 from burnin.evaluation.assess import Assessment, Effort, Report
@@ -17,6 +16,7 @@ from burnin.evaluation.model import Chain, Model
 from burnin.rng import Streams
 from burnin.runs import assess_model
 from burnin.samplers import Annealed, Engine
+from burnin.settings import StudySettings
 from burnin.starts import FromNoise
 
 TRIED = 4

@@ -16,13 +16,14 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from burnin.assemble import build_energy, finish_model, load_model
-from burnin.config import Config, read_run_config
+from burnin.config import read_run_config
 from burnin.core import InputError
 from burnin.data import AbsentData, Encoding, Pictures, clean
 from burnin.evaluation.bridge import MixtureBase
 from burnin.evaluation.model import Model
 from burnin.fitted import FITTED_FILE, FittedTable
 from burnin.samplers import Engine
+from burnin.settings import Config
 from burnin.training.checkpoint import load_weights, write_atomically
 
 CONFIG_FILE, WEIGHTS_FILE = "config.json", "model.safetensors"

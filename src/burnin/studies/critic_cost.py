@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import torch
 
-from burnin.config import Count, Part
 from burnin.discrepancies import CriticSettings, Points, train_critics
 from burnin.rng import Streams
+from burnin.settings import Count, Part
 from burnin.studies.experiment import Report
 from burnin.studies.measured import MeasuredRecipe, MeasuredStudy
 from burnin.studies.table import Rows

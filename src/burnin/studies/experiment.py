@@ -20,10 +20,11 @@ from multiprocessing.managers import DictProxy
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from burnin.config import Recipe, nearest
+from burnin.checked import nearest
 from burnin.core import InputError
 from burnin.provenance import provenance
 from burnin.runs import available_cores
+from burnin.settings import Recipe
 from burnin.studies.table import Check, Rows, check_expectations, markdown_table, write_json
 
 Settings = TypeVar("Settings", bound=Recipe)

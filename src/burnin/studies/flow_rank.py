@@ -13,13 +13,13 @@ import torch
 from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
-from burnin.config import Count, Part
 from burnin.core import InputError
 from burnin.data import Pictures, make_density
 from burnin.discrepancies import Points, learn
 from burnin.objectives.scores import score_matching_terms
 from burnin.report import figures
 from burnin.rng import Streams
+from burnin.settings import Count, Part
 from burnin.stein import score_of
 from burnin.studies.experiment import Maker, Report
 from burnin.studies.flows import FlowPart, bits_per_dim, flow_after, flow_log_prob

@@ -13,10 +13,10 @@ from filelock import FileLock
 from torch import Tensor
 from torch.nn import functional
 
-from burnin.config import Count, Part
 from burnin.core import InputError
 from burnin.data import Pictures
 from burnin.rng import Streams
+from burnin.settings import Count, Part
 
 if TYPE_CHECKING:
     from normflows import MultiscaleFlow

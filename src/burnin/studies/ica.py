@@ -12,13 +12,13 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
-from burnin.config import Config
 from burnin.core import InputError
 from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
 from burnin.objectives import log_likelihood
 from burnin.report import figures
 from burnin.rng import Streams
+from burnin.settings import Config
 from burnin.studies.rows import Study
 from burnin.studies.table import Rows, mean_and_error
 

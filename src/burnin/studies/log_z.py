@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 import torch
 from pydantic import Field
 
-from burnin.config import Count, Part
 from burnin.core import KnownDensity
 from burnin.data import (
     Funnel,
@@ -24,6 +23,7 @@ from burnin.energies import FromLogProb
 from burnin.evaluation import LogNormaliser, MixtureBase, log_normaliser
 from burnin.evaluation.normaliser import by_grid
 from burnin.rng import Streams
+from burnin.settings import Count, Part
 from burnin.studies.experiment import Report
 from burnin.studies.measured import MeasuredRecipe, MeasuredStudy
 from burnin.studies.table import Rows

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from burnin.config import Part, Recipe, load_recipe
+from burnin.config import load_recipe
+from burnin.settings import Part, Recipe
 from burnin.studies.experiment import Experiment, Maker, Report
 from burnin.studies.table import Rows, json_safe
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from burnin.config import Config
 from burnin.diagnostics import diagnose
 from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
 from burnin.report import figures
+from burnin.settings import Config
 from burnin.studies.rows import Study
 from burnin.training import read_metrics
 

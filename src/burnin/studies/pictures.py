@@ -10,12 +10,12 @@ import safetensors.torch
 from matplotlib.figure import Figure
 
 from burnin.assemble import build_data
-from burnin.config import Config
 from burnin.data import Pictures, clean, held_out
 from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
 from burnin.report import figures
 from burnin.rng import Streams
+from burnin.settings import Config
 from burnin.studies.rows import Study
 
 SHORT_RUN = [

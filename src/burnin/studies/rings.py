@@ -11,7 +11,6 @@ import safetensors.torch
 from torch import Tensor
 
 from burnin.assemble import build_data
-from burnin.config import Config
 from burnin.core import InputError
 from burnin.data import Rings
 from burnin.evaluation import band_kl, band_masses, count_rings, ring_bands
@@ -19,6 +18,7 @@ from burnin.evaluation.assess import Assessment, plane_of
 from burnin.evaluation.model import Model
 from burnin.report import figures
 from burnin.rng import Streams
+from burnin.settings import Config
 from burnin.studies.rows import Study
 from burnin.studies.table import Rows, format_value, mean_and_error
 

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from burnin.config import Config, load_config
+from burnin.config import load_config
 from burnin.core import InputError
 from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
 from burnin.objectives import VARIANTS
 from burnin.report import figures
 from burnin.report.toys import pairs_figure
+from burnin.settings import Config
 from burnin.studies.columns import toy_columns
 from burnin.studies.rows import Study
 from burnin.studies.table import Rows, mean_and_error

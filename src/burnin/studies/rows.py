@@ -17,12 +17,13 @@ import safetensors.torch
 import torch
 
 from burnin.assemble import build_engine
-from burnin.config import Config, load_config
+from burnin.config import load_config
 from burnin.core import DivergedError, Outcome
 from burnin.diagnostics import diagnose
 from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
 from burnin.runs import assess_run, train_in
+from burnin.settings import Config
 from burnin.studies.experiment import Experiment, Maker, Report
 from burnin.studies.table import json_safe
 from burnin.training import read_metrics

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from burnin.assemble import build_arms, load_model
-from burnin.config import Config, read_run_config
+from burnin.config import read_run_config
 from burnin.core import InputError
 from burnin.data import two_scales
 from burnin.data.mixtures import BLOB_DISTANCE, BLOB_SD, RING_RADIUS, RING_SD
@@ -22,6 +22,7 @@ from burnin.evaluation.model import Model
 from burnin.report import figures
 from burnin.report.toys import Column, pairs_figure
 from burnin.rng import Streams
+from burnin.settings import Config
 from burnin.studies.rows import Study
 from burnin.studies.table import Rows, mean_and_error
 from burnin.training.arms import run_arms

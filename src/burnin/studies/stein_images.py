@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from burnin.assemble import load_model
-from burnin.config import Config
 from burnin.core import InputError
 from burnin.energies import GaussianBernoulliRBM
 from burnin.evaluation.assess import Assessment
@@ -19,6 +18,7 @@ from burnin.evaluation.model import Model
 from burnin.report import figures
 from burnin.rng import Streams
 from burnin.samplers import Langevin, run
+from burnin.settings import Config
 from burnin.studies.rows import Study
 
 DATA = ("mnist", "fashion-mnist")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from burnin.config import Expectation
+from burnin.settings import Expectation
 
 Rows = Mapping[str, Mapping[str, Any]]
 """Measured numbers by scheme and metric."""

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from burnin.config import Count, NotNegative, Part, Share
 from burnin.discrepancies import METHODS, CriticSettings, KernelSettings, Method
+from burnin.settings import Count, NotNegative, Part, Share
 from burnin.stein import Trace
 from burnin.studies.measured import MeasuredRecipe
 
