@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from burnin.assemble import build_data
+from burnin.assemble_data import build_data
 from burnin.config import dump_config, in_folder, read_run_config
 from burnin.core import Density, KnownDensity, evaluate
 from burnin.data import EncodedRows, Pictures, Table, clean

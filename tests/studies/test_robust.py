@@ -8,7 +8,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from burnin.assemble import build_arms
+from burnin.assemble_chains import build_arms
 from burnin.config import load_config
 from burnin.data import make_density
 from burnin.evaluation.assess import plane_of

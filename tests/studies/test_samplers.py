@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from burnin.assemble import build_arms
+from burnin.assemble_chains import build_arms
 from burnin.config import load_config
 from burnin.data import two_scales
 from burnin.evaluation.assess import plane_of

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 from torch import Tensor
 
-from burnin.assemble import build_energy, finish_model, load_model
+from burnin.assemble import finish_model, load_model
+from burnin.assemble_data import build_energy
 from burnin.config import read_run_config
 from burnin.core import InputError
 from burnin.data import AbsentData, Encoding, Pictures, clean

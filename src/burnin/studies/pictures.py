@@ -9,7 +9,7 @@ from typing import Any
 import safetensors.torch
 from matplotlib.figure import Figure
 
-from burnin.assemble import build_data
+from burnin.assemble_data import build_data
 from burnin.data import Pictures, clean, held_out
 from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model

@@ -10,7 +10,7 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
-from burnin.assemble import build_data
+from burnin.assemble_data import build_data
 from burnin.core import InputError
 from burnin.data import Rings
 from burnin.evaluation import band_kl, band_masses, count_rings, ring_bands

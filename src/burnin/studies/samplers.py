@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from burnin.assemble import build_arms, load_model
+from burnin.assemble import load_model
+from burnin.assemble_chains import build_arms
 from burnin.config import read_run_config
 from burnin.core import InputError
 from burnin.data import two_scales

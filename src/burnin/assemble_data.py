@@ -1,0 +1,138 @@
+"""From a configuration to its data and its energy at the start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from burnin.core import Density, InputError
+from burnin.data import (
+    AbsentData,
+    EncodedRows,
+    LinearICA,
+    NoisyDensity,
+    Pictures,
+    clean,
+    load_table,
+    make_density,
+)
+from burnin.energies import (
+    MLP,
+    ConvNet,
+    FourierFeatures,
+    GaussianBernoulliRBM,
+    GaussianFactor,
+    ICAEnergy,
+    MixtureFactor,
+    Standardised,
+)
+from burnin.evaluation.bridge import MixtureBase
+from burnin.rng import Streams
+from burnin.settings import Config, DataSettings, ModelSettings
+
+DEPTH = 3
+
+
+def build_data(config: Config) -> Density:
+    """The data that the configuration names, with its noise: what is learned and what is judged on.
+
+    Noise also gives a constant column some variance.
+    """
+    settings = config.data
+    sources = (settings.name, settings.file, settings.rows, settings.pictures)
+    if sum(given is not None for given in sources) != 1:
+        raise InputError("data needs either a name (data.name) or a file (data.file)")
+    data: Density
+    if settings.name == "ica":
+        if settings.dim is None:
+            raise InputError("data.dim is missing: linear ICA needs to know how many sources there are")
+        matrix = Streams(config.run.seed)["mixing"]
+        data = LinearICA.random(settings.dim, settings.source, matrix, gaussian=settings.gaussian)
+    elif settings.dim is not None:
+        raise InputError("data.dim is for the name ica; other data has its own number of dimensions")
+    elif settings.rows is not None:
+        data = EncodedRows.load(Path(settings.rows))
+    elif settings.pictures is not None:
+        data = Pictures.load(Path(settings.pictures))
+    elif settings.file is not None:
+        data = load_table(Path(settings.file))
+    else:
+        data = make_density(settings.name or "")
+    return noised(config, _pictured(settings, data))
+
+
+def _pictured(settings: DataSettings, data: Density) -> Density:
+    """Pictures at the size and in the space that the settings say; other data as it is."""
+    if settings.side is None and not settings.logit:
+        return data
+    if not isinstance(data, Pictures):
+        key = "data.logit" if settings.side is None else "data.side"
+        raise InputError(f"{key} is for pictures; this data has none: leave it out")
+    if settings.side is not None:
+        data = data.resized(settings.side)
+    return data.in_logits() if settings.logit else data
+
+
+def noised(config: Config, data: Density) -> Density:
+    """The data with the noise that is added at every use."""
+    return NoisyDensity(data, config.data.noise) if config.data.noise > 0 else data
+
+
+def build_energy(
+    config: Config,
+    data: Density,
+    mean: Tensor,
+    std: Tensor,
+    generator: torch.Generator,
+    base: MixtureBase | None = None,
+) -> nn.Module:
+    """The network, its view of the coordinates, its Gaussian factor or its base; or linear ICA, or an RBM."""
+    model, dim = config.model, data.dim
+    if base is not None and (model.kind in ("ica", "rbm") or model.gaussian_factor != "none"):
+        raise InputError("model.base is for networks without a gaussian_factor")
+    if model.kind in ("ica", "rbm") and (model.gaussian_factor != "none" or model.frequencies):
+        raise InputError(f"model.kind {model.kind!r} takes no gaussian_factor and no frequencies")
+    if model.kind == "ica":
+        return ICAEnergy.random(dim, model.source, generator, temperature=model.temperature)
+    if model.kind == "rbm":
+        # Small weights, so that it starts near the Gaussian around the data's mean.
+        weights = torch.randn(dim, model.hidden, generator=generator) / model.hidden
+        biases = mean, torch.zeros(model.hidden)
+        return GaussianBernoulliRBM(weights, *biases, temperature=model.temperature, learned=True)
+    if model.kind == "convnet":
+        net = _build_convnet(model, data, generator)
+    else:
+        net = _build_mlp(model, dim, generator)
+    if model.standardise:
+        net = Standardised(net, mean, std)
+    if model.gaussian_factor != "none":
+        learned = model.gaussian_factor == "learned"
+        net = GaussianFactor(net, mean, std, temperature=model.temperature, learned=learned)
+    if base is not None:
+        parts = (part.to(mean.dtype) for part in (base.log_weights, base.means, base.factors))
+        net = MixtureFactor(net, *parts, temperature=model.temperature)
+    return net
+
+
+def _build_mlp(model: ModelSettings, dim: int, generator: torch.Generator) -> nn.Module:
+    if isinstance(model.width, list) and model.depth is not None:
+        raise InputError("model.width lists every layer; leave model.depth out")
+    net = MLP(
+        FourierFeatures.size(dim, model.frequencies) if model.frequencies else dim,
+        width=model.width if isinstance(model.width, list) else [model.width] * (model.depth or DEPTH),
+        generator=generator,
+        activation=model.activation,
+        first_scale=model.first_scale,
+    )
+    return FourierFeatures(net, model.frequencies) if model.frequencies else net
+
+
+def _build_convnet(model: ModelSettings, data: Density, generator: torch.Generator) -> nn.Module:
+    pictures = clean(data)
+    if not isinstance(pictures, Pictures | AbsentData) or pictures.shape is None:
+        raise InputError('model.kind = "convnet" is for pictures; for this data it must be another')
+    if isinstance(model.width, list) or model.depth is not None or model.frequencies:
+        raise InputError("a convnet takes model.width, a number; leave out model.depth and model.frequencies")
+    return ConvNet(pictures.shape, width=model.width, generator=generator, activation=model.activation)
