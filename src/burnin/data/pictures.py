@@ -14,6 +14,7 @@ from torch import Tensor
 from burnin.core import InputError
 from burnin.data.checks import require_at_least
 from burnin.data.idx import read_idx
+from burnin.data.kept import read_kept
 
 FOLDER_VARIABLE = "BURNIN_DATA"
 EDGE = 2.0**-20
@@ -171,12 +172,7 @@ class Pictures:
         Raises:
             InputError: when the file is missing or damaged.
         """
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                pixels, held = (torch.from_numpy(arrays[name]) for name in ("pixels", "held_out"))
-            return cls.of_folder(pixels, held)
-        except Exception as error:  # numpy, zipfile and zlib have no common error for a damaged file
-            raise InputError(f"{path} is missing or damaged; the run cannot be used without it") from error
+        return cls.of_folder(*map(torch.from_numpy, read_kept(path, "pixels", "held_out")))
 
     def resized(self, side: int) -> Pictures:
         """The pictures, and those held out, at another size: each new pixel is the mean of its area.

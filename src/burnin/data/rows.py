@@ -13,6 +13,7 @@ from torch import Tensor
 from burnin.core import InputError
 from burnin.data.checks import require_at_least
 from burnin.data.encoding import FEWEST, Codes, Encoding
+from burnin.data.kept import read_kept
 
 ENCODING_FILE = "encoding.json"
 TRIES = 20
@@ -125,12 +126,7 @@ class EncodedRows:
             InputError: when a file is missing or damaged.
         """
         encoding = Encoding.load(path.with_name(ENCODING_FILE))
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                codes, held = (np.asarray(arrays[name], dtype=np.float64) for name in ("rows", "held_out"))
-                numbers = np.asarray(arrays["numbers"], dtype=np.int64)
-        except Exception as error:  # numpy, zipfile and zlib have no common error for a damaged file
-            raise InputError(f"{path} is missing or damaged; the run cannot be used without it") from error
+        codes, held, numbers = read_kept(path, "rows", "held_out", "numbers")
         width = len(encoding.modelled)
         if codes.ndim != 2 or codes.shape[1] != width or held.shape[1:] != (width,) or not len(codes):
             raise InputError(f"{path} does not fit {ENCODING_FILE}: it is damaged")

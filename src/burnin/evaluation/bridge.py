@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from burnin.core import Energy, InputError, energy_and_gradient, evaluate
+from burnin.data.kept import read_kept
 from burnin.energies.mixture import component_terms, inverted
 
 RIDGE = 1e-6
@@ -123,12 +124,7 @@ class MixtureBase:
         Raises:
             InputError: when the file is missing or damaged.
         """
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                parts = [torch.from_numpy(arrays[name]) for name in ("log_weights", "means", "factors")]
-        except Exception as error:  # numpy, zipfile and zlib have no common error for a damaged file
-            raise InputError(f"{path} is missing or damaged; the run cannot be used without it") from error
-        return cls(*parts)
+        return cls(*map(torch.from_numpy, read_kept(path, "log_weights", "means", "factors")))
 
     @property
     def num_components(self) -> int:
