@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
-from burnin.core import InputError
+from burnin.core import InputError, Report
 from burnin.evaluation.bridge import MixtureBase
 
 Shape = Literal["full", "diag"]
@@ -34,7 +34,6 @@ MOST_NUMBERS = 100_000
 RIDGE = 1e-4
 TRIES = 2
 """Numbers of components without gain before no more are tried."""
-Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from burnin.assemble import build_trainer
-from burnin.base_choice import Report, choose_base
+from burnin.base_choice import choose_base
 from burnin.config import load_config
-from burnin.core import ChainState, Energy, Sampler
+from burnin.core import ChainState, Energy, Report, Sampler
 from burnin.data import EncodedRows
 from burnin.evaluation import MixtureBase
 from burnin.rng import Streams

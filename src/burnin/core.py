@@ -17,6 +17,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+Report = Callable[[str, int, int], None]
+"""Told what goes on: what, how much is done, how much there is."""
 Energy = Callable[[Tensor], Tensor]
 """Any ``nn.Module`` or callable from a batch (n, ...) to (n,) or (n, 1). Nothing to subclass."""
 

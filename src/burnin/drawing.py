@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from burnin.core import InputError, Outcome
+from burnin.core import InputError, Outcome, Report
 from burnin.data import Encoding, Frame, Pictures
 from burnin.data.folders import write_grid, write_pictures
 from burnin.data.writing import FrameFile
@@ -19,7 +18,6 @@ from burnin.samplers import RowFile, ToDisk
 
 BLOCK_CHAINS, FEWEST_CHAINS = 10_000, 128
 MOST_EMPTY = 20
-Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

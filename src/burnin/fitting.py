@@ -14,12 +14,12 @@ import numpy as np
 from burnin.assemble import build_trainer, model_of
 from burnin.choosing import BASE_FILE, ROWS_FILE, Choice, Wishes, choose
 from burnin.config import dump_config, read_run_config
-from burnin.core import DivergedError, InputError, Outcome
+from burnin.core import DivergedError, InputError, Outcome, Report
 from burnin.data import EncodedRows
 from burnin.evaluation import MixtureBase, chains
 from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import normalise
-from burnin.evaluation.walk import NotReachedError, Report
+from burnin.evaluation.walk import NotReachedError
 from burnin.fitted import FITTED_FILE, FittedTable, Mass, quantiles, unbounded
 from burnin.provenance import write_origin
 from burnin.rng import Streams

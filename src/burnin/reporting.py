@@ -16,9 +16,9 @@ from torch import Tensor
 
 from burnin.assemble_data import build_data
 from burnin.config import dump_config, in_folder, read_run_config
-from burnin.core import Density, KnownDensity, evaluate
+from burnin.core import Density, KnownDensity, Report, evaluate
 from burnin.data import EncodedRows, Pictures, Table, clean
-from burnin.evaluation.assess import Assessment, Report
+from burnin.evaluation.assess import Assessment
 from burnin.evaluation.goodness import fit_test
 from burnin.evaluation.model import Model
 from burnin.evaluation.row_density import row_log_density

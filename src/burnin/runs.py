@@ -11,10 +11,10 @@ import torch
 
 from burnin.assemble import build_trainer, load_model
 from burnin.config import dump_config, in_folder, read_run_config
-from burnin.core import Density, InputError, Outcome
+from burnin.core import Density, InputError, Outcome, Report
 from burnin.data import EncodedRows, Table, load_frame, load_table
 from burnin.diagnostics import Diagnosis, diagnose
-from burnin.evaluation.assess import Assessment, Effort, Report, Units, assess
+from burnin.evaluation.assess import Assessment, Effort, Units, assess
 from burnin.evaluation.model import Model
 from burnin.provenance import write_origin
 from burnin.rng import Streams

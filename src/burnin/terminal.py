@@ -17,7 +17,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
-Report = Callable[[str, int, int], None]
+from burnin.core import Report
+
 OnUpdate = Callable[[int, Mapping[str, float]], None]
 
 

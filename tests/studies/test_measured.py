@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from burnin.core import InputError
+from burnin.core import InputError, Report
 from burnin.studies import MeasuredStudy, run_study
-from burnin.studies.experiment import Report
 from burnin.studies.measured import MeasuredRecipe
 from burnin.studies.table import Rows
 

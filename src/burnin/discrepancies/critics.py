@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from burnin.core import DivergedError, InputError
-from burnin.discrepancies.models import Points, Report
+from burnin.core import DivergedError, InputError, Report
+from burnin.discrepancies.models import Points
 from burnin.stein import MLPCritic, Trace, combine, l2_penalty, mlp_critic, value_and_trace
 
 Objective = Literal["power", "discrepancy"]

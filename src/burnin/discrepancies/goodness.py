@@ -12,14 +12,14 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from burnin.core import InputError
+from burnin.core import InputError, Report
 from burnin.discrepancies.critics import CriticSettings
 from burnin.discrepancies.finite_set import fit_locations, fssd
 from burnin.discrepancies.kernel_settings import KernelSettings, divided, fitted_kernel
 from burnin.discrepancies.kernelised import ksd, linear_ksd
 from burnin.discrepancies.kernels import median_bandwidth
 from burnin.discrepancies.learned import SPLIT, learn
-from burnin.discrepancies.models import Model, Points, Report, check_data, evaluate_scores
+from burnin.discrepancies.models import Model, Points, check_data, evaluate_scores
 
 Method = Literal["lsd", "ksd", "lksd", "fssd"]
 METHODS: tuple[Method, ...] = get_args(Method)

@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from burnin.core import InputError
+from burnin.core import InputError, Report
 from burnin.discrepancies.kernels import Kernel, stein_kernel, stein_kernel_of_pairs
-from burnin.discrepancies.models import Points, Report
+from burnin.discrepancies.models import Points
 
 BLOCK = 512
 """Rows of pairs at a time: matrices of this size stay in a processor's cache."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from burnin.core import InputError
+from burnin.core import InputError, Report
 from burnin.discrepancies.critics import CriticSettings, Objective, power_of, train_critics
 from burnin.discrepancies.kernelised import TINY, normal_quantile
-from burnin.discrepancies.models import Points, Report, standardised
+from burnin.discrepancies.models import Points, standardised
 
 SPLIT = (0.8, 0.1, 0.1)
 """Shares of the data for training, validation and test (stein, appendix B.1)."""

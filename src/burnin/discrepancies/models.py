@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -11,8 +10,6 @@ from torch import Tensor
 from burnin.core import Energy, InputError
 from burnin.stein import Score, score_of
 
-Report = Callable[[str, int, int], None]
-"""Told what goes on: (what, done, of how many)."""
 SCORE_BLOCK = 8192
 
 

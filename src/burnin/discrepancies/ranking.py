@@ -11,12 +11,12 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from burnin.core import InputError
+from burnin.core import InputError, Report
 from burnin.discrepancies.critics import CriticSettings
 from burnin.discrepancies.kernel_settings import KernelSettings, fitted_kernel
 from burnin.discrepancies.kernelised import ksd, linear_ksd, normal_cdf
 from burnin.discrepancies.learned import SPLIT, learn
-from burnin.discrepancies.models import Model, Points, Report, check_data, evaluate_scores
+from burnin.discrepancies.models import Model, Points, check_data, evaluate_scores
 
 RankingMethod = Literal["lsd", "ksd", "lksd"]
 RANKING_METHODS: tuple[RankingMethod, ...] = get_args(RankingMethod)

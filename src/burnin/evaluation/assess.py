@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from burnin.core import Density, evaluate
+from burnin.core import Density, Report, evaluate
 from burnin.data import EncodedRows, Rings, Table, clean
 from burnin.diagnostics import mixing, rank_correlation
 from burnin.evaluation import chains
@@ -27,8 +26,6 @@ MOMENT_SAMPLES = 20_000
 FEWEST = 100
 MOST_DIMENSIONS = 100
 """Up to which a likelihood is estimated: the number of laws on the way grows with the dimension's square."""
-Report = Callable[[str, int, int], None]
-"""Called with what is going on, how much of it is done, and how much there is."""
 
 
 @dataclass(frozen=True)

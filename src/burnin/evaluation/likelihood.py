@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from burnin.core import Energy, InputError, evaluate
+from burnin.core import Energy, InputError, Report, evaluate
 from burnin.evaluation.bridge import Bridge, MixtureBase
-from burnin.evaluation.walk import NotReachedError, Report, Walk, divided
+from burnin.evaluation.walk import NotReachedError, Walk, divided
 from burnin.samplers.annealed import systematic_resample
 
 NUM_LEAPFROG = 5

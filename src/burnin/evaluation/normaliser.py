@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from burnin.core import Energy, evaluate
+from burnin.core import Energy, Report, evaluate
 from burnin.evaluation.bridge import MixtureBase
 from burnin.evaluation.grid import PlaneGrid
 from burnin.evaluation.likelihood import log_normaliser
-from burnin.evaluation.walk import Report
 
 BEYOND = 1.5
 """How much further than the data the grid reaches, as a factor."""

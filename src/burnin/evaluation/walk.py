@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from burnin.core import InputError
+from burnin.core import InputError, Report
 from burnin.evaluation.bridge import Bridge, WhiteBridge
 from burnin.samplers import HMC, Engine, TargetAcceptance, run
 
@@ -24,7 +24,6 @@ FELL = (
     "the energy falls so steeply that the way from the base does not reach it: it is no density where the "
     "base has mass, or the base was fitted to other data, or it takes more laws (most_laws) to get there"
 )
-Report = Callable[[str, int, int], None]
 
 
 class NotReachedError(InputError):

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from burnin.core import Energy, InputError, Sampler, evaluate
+from burnin.core import Energy, InputError, Report, Sampler, evaluate
 from burnin.data import Table
-from burnin.evaluation.assess import Assessment, Effort, Report
+from burnin.evaluation.assess import Assessment, Effort
 from burnin.evaluation.model import Chain, Model
 from burnin.rng import Streams
 from burnin.runs import assess_model

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
+from burnin.core import Report
 from burnin.settings import Count, Part, Share
 from burnin.studies.density_methods import DENSITIES, ENERGY, METHODS, Budget, fit_method
 from burnin.studies.density_sets import CLASSES, DIMS, cut, load_rows
-from burnin.studies.experiment import Report
 from burnin.studies.measured import MeasuredRecipe, MeasuredStudy
 from burnin.studies.table import Rows
 

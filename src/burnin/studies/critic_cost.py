@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import torch
 
+from burnin.core import Report
 from burnin.discrepancies import CriticSettings, Points, train_critics
 from burnin.rng import Streams
 from burnin.settings import Count, Part
-from burnin.studies.experiment import Report
 from burnin.studies.measured import MeasuredRecipe, MeasuredStudy
 from burnin.studies.table import Rows
 from burnin.studies.trial_settings import CriticPart

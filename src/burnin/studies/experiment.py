@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from burnin.checked import nearest
-from burnin.core import InputError
+from burnin.core import InputError, Report
 from burnin.provenance import provenance
 from burnin.runs import available_cores
 from burnin.settings import Recipe
@@ -30,8 +30,6 @@ from burnin.studies.table import Check, Rows, check_expectations, markdown_table
 Settings = TypeVar("Settings", bound=Recipe)
 Status = Callable[[str, str, int, int], None]
 """Called with a row's name, what it does, how much is done and how much there is."""
-Report = Callable[[str, int, int], None]
-"""The same of one row."""
 Board: TypeAlias = "DictProxy[str, tuple[str, int, int]]"
 Maker = Callable[[Path, str, Settings, Report, int], dict[str, Any]]
 """Makes a row in the experiment's folder, given its name, settings, whom to tell and how many threads there

@@ -13,7 +13,7 @@ import torch
 from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
-from burnin.core import InputError
+from burnin.core import InputError, Report
 from burnin.data import Pictures, make_density
 from burnin.discrepancies import Points, learn
 from burnin.objectives.scores import score_matching_terms
@@ -21,7 +21,7 @@ from burnin.report import figures
 from burnin.rng import Streams
 from burnin.settings import Count, Part
 from burnin.stein import score_of
-from burnin.studies.experiment import Maker, Report
+from burnin.studies.experiment import Maker
 from burnin.studies.flows import FlowPart, bits_per_dim, flow_after, flow_log_prob
 from burnin.studies.measured import MeasuredRecipe, MeasuredStudy, measure_row
 from burnin.studies.table import Rows

@@ -13,15 +13,13 @@ from filelock import FileLock
 from torch import Tensor
 from torch.nn import functional
 
-from burnin.core import InputError
+from burnin.core import InputError, Report
 from burnin.data import Pictures
 from burnin.rng import Streams
 from burnin.settings import Count, Part
 
 if TYPE_CHECKING:
     from normflows import MultiscaleFlow
-
-Report = Callable[[str, int, int], None]
 
 
 class FlowPart(Part):

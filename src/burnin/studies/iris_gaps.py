@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from burnin.core import Report
 from burnin.data import Frame
 from burnin.settings import Count, Part, Share
-from burnin.studies.experiment import Report
 from burnin.studies.measured import MeasuredRecipe, MeasuredStudy
 from burnin.studies.table import Rows
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import torch
 from pydantic import Field
 
-from burnin.core import KnownDensity
+from burnin.core import KnownDensity, Report
 from burnin.data import (
     Funnel,
     Gaussian,
@@ -24,7 +24,6 @@ from burnin.evaluation import LogNormaliser, MixtureBase, log_normaliser
 from burnin.evaluation.normaliser import by_grid
 from burnin.rng import Streams
 from burnin.settings import Count, Part
-from burnin.studies.experiment import Report
 from burnin.studies.measured import MeasuredRecipe, MeasuredStudy
 from burnin.studies.table import Rows
 

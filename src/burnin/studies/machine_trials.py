@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from burnin.core import Report
 from burnin.discrepancies import Learned, Points, learn
 from burnin.discrepancies.critics import Objective
 from burnin.discrepancies.learned import SPLIT
 from burnin.energies import GaussianBernoulliRBM
 from burnin.rng import Streams
-from burnin.studies.experiment import Report
 from burnin.studies.table import Rows
 from burnin.studies.trial_settings import TrialsRecipe
 

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import torch
 
 from burnin.config import load_recipe
+from burnin.core import Report
 from burnin.settings import Part, Recipe
-from burnin.studies.experiment import Experiment, Maker, Report
+from burnin.studies.experiment import Experiment, Maker
 from burnin.studies.table import Rows, json_safe
 
 

@@ -13,6 +13,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from burnin.core import Report
 from burnin.discrepancies import RBF, Learned, Method, Points, fit_locations, fssd, ksd, linear_ksd
 from burnin.discrepancies.critics import power_of
 from burnin.discrepancies.kernel_settings import divided
@@ -20,7 +21,6 @@ from burnin.discrepancies.kernelised import normal_quantile
 from burnin.discrepancies.kernels import median_bandwidth
 from burnin.report import figures
 from burnin.rng import Streams
-from burnin.studies.experiment import Report
 from burnin.studies.machine_trials import (
     block_rows,
     draw_trials,

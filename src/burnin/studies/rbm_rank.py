@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
+from burnin.core import Report
 from burnin.discrepancies import (
     RBF,
     KernelSettings,
@@ -26,7 +27,6 @@ from burnin.discrepancies.kernels import median_bandwidth
 from burnin.discrepancies.learned import split_sizes
 from burnin.report import figures
 from burnin.rng import Streams
-from burnin.studies.experiment import Report
 from burnin.studies.machine_trials import (
     Trials,
     block_rows,

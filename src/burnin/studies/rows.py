@@ -18,13 +18,13 @@ import torch
 
 from burnin.assemble import build_engine
 from burnin.config import load_config
-from burnin.core import DivergedError, Outcome
+from burnin.core import DivergedError, Outcome, Report
 from burnin.diagnostics import diagnose
 from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
 from burnin.runs import assess_run, train_in
 from burnin.settings import Config
-from burnin.studies.experiment import Experiment, Maker, Report
+from burnin.studies.experiment import Experiment, Maker
 from burnin.studies.table import json_safe
 from burnin.training import read_metrics
 
