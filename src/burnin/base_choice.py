@@ -16,13 +16,21 @@ from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 from burnin.core import InputError, Report
+from burnin.data.whitening import whitening_of
 from burnin.evaluation.bridge import MixtureBase
 
-Shape = Literal["full", "diag"]
-COMPONENTS: dict[Shape, tuple[int, ...]] = {"full": (1, 2, 3, 5, 8, 12), "diag": (2, 3, 5, 8, 16, 30)}
-"""What is tried, by the shape of the covariances."""
+Shape = Literal["full", "white", "columns"]
+COMPONENTS: dict[Shape, tuple[int, ...]] = {
+    "full": (1, 2, 3, 5, 8),
+    "white": (3, 8, 20),
+    "columns": (3, 8, 20, 50),
+}
+"""What is tried: full covariances; diagonal ones in whitened coordinates; diagonal ones along the columns."""
 FOLDS = 5
-SHRINKAGES = (0.0, 0.03, 0.1, 0.3)
+SHRINKAGES = (0.0, 0.03, 0.1, 0.3, 0.6)
+AVERAGED = 3
+"""Mixtures from different starts of EM whose mean is judged where shapes are compared: what is used is a
+mean, and diagonal covariances gain more by it."""
 MOST_CHOOSING, MOST_FITTED = 2000, 20_000
 """Rows that the choice is made on, and that the chosen mixture is fitted to, at most."""
 ROWS_EACH = 4
@@ -32,8 +40,11 @@ LEAST_HELD = 5.0
 MOST_NUMBERS = 100_000
 """In all the covariances together: what a step of a chain costs."""
 RIDGE = 1e-4
-TRIES = 2
-"""Numbers of components without gain before no more are tried."""
+WORDS: dict[Shape, str] = {
+    "full": "full covariances",
+    "white": "covariances that are diagonal in whitened coordinates",
+    "columns": "covariances that are diagonal along the columns",
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +55,8 @@ class BaseChoice:
         shape: of the covariances.
         components: of each of the mixtures, one for each fold, that are averaged.
         shrinkage: share of their mean in the covariances (of its own diagonal in that of one component).
-        log_density: mean over rows of the log-density by the mixtures that have not seen them.
+        log_density: mean over rows of the log-density by mixtures that have not seen them, each the mean of
+            `AVERAGED`.
         tried: how many pairs of a shape and a number of components were.
     """
 
@@ -56,11 +68,18 @@ class BaseChoice:
 
     def describe(self) -> str:
         """The choice in words."""
-        kind = "full" if self.shape == "full" else "diagonal"
         return (
-            f"base: {FOLDS} mixtures of {self.components} Gaussians with {kind} covariances, shrunk by "
+            f"base: {FOLDS} mixtures of {self.components} Gaussians with {WORDS[self.shape]}, shrunk by "
             f"{self.shrinkage:g} ({self.tried} kinds tried)"
         )
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """Mixtures of one setting, one for each fold, and the rows' log-densities by those that lack them."""
+
+    mixtures: list[MixtureBase]
+    left_out: Tensor
 
 
 def choose_base(
@@ -68,16 +87,20 @@ def choose_base(
 ) -> tuple[MixtureBase, BaseChoice]:
     """The mixture of the highest cross-validated likelihood, averaged over the folds.
 
-    For each shape of covariances, more and more components are fitted to all folds but one; the covariances
-    are shrunk towards their mean by as much as serves the fold that was left out. The mixtures of the best
-    setting, one for each fold, are averaged: a mean of densities has at least the mean of their
-    log-likelihoods, and few rows make single fits erratic.
+    For each shape of covariances, mixtures of several numbers of components are fitted to all folds but one
+    and shrunk by as much as serves the fold that was left out. Whitening is a part of the fit: that of all
+    rows would tell a fold of the one left out. The shapes' best are compared by the mean of `AVERAGED`
+    mixtures. The five folds' mixtures of the winner are averaged: a mean of densities has at least the mean
+    of their log-likelihoods, and few rows make single fits erratic.
 
     Arguments:
-        rows: coordinates, about white, (n, dim).
+        rows: coordinates along the columns, (n, dim), each of unit scale.
         seed: of the folds and of EM's starts.
         report: told how far it is.
         components: of each mixture, where they are told rather than chosen.
+
+    Returns:
+        the mixture, of standard deviations where the shape is `columns`, and the choice.
 
     Example:
         >>> stream = torch.Generator().manual_seed(0)
@@ -93,36 +116,33 @@ def choose_base(
     values = rows.double().numpy()
     values = values[np.random.default_rng(seed).permutation(len(values))[:MOST_FITTED]]
     few = values[:MOST_CHOOSING]
-    found: dict[tuple[Shape, int, float], tuple[float, list[MixtureBase]]] = {}
-    tried = 0
-    shapes: tuple[Shape, ...] = ("full",) if rows.shape[1] == 1 else ("full", "diag")
-    most = sum(len(COMPONENTS[shape]) for shape in shapes)
-    for shape in shapes:
-        highest, without = -math.inf, 0
-        for size in _sizes(shape, *few.shape) if components is None else [components]:
-            told("base", tried, most)
-            of_each = _cross_fitted(few, shape, size, seed)
-            found |= {(shape, size, shrinkage): one for shrinkage, one in of_each.items()}
-            best = max(score for score, _ in of_each.values())
-            tried += 1
-            highest, without = (best, 0) if best > highest else (highest, without + 1)
-            if without == TRIES:
-                break
-    shape, size, shrinkage = max(found, key=lambda setting: found[setting][0])
-    score, mixtures = found[shape, size, shrinkage]
+    kinds = [
+        (shape, size)
+        for shape in COMPONENTS
+        if shape == "full" or rows.shape[1] > 1
+        for size in (_sizes(shape, *few.shape) if components is None else [components])
+    ]
+    best: dict[Shape, tuple[int, float, _Fitted]] = {}
+    for index, (shape, size) in enumerate(kinds):
+        told("base", index, len(kinds) + 1)
+        for shrinkage, fitted in _cross_fitted(few, shape, size, seed).items():
+            if shape not in best or fitted.left_out.mean() > best[shape][2].left_out.mean():
+                best[shape] = (size, shrinkage, fitted)
+    told("base", len(kinds), len(kinds) + 1)
+    scores = {shape: _averaged_score(few, shape, *one, seed) for shape, one in best.items()}
+    shape = max(scores, key=lambda one: scores[one])
+    size, shrinkage, fitted = best[shape]
     if len(values) > len(few):
-        told("base", tried, most)
-        score, mixtures = _cross_fitted(values, shape, size, seed)[shrinkage]
+        fitted = _cross_fitted(values, shape, size, seed)[shrinkage]
     told("base", 1, 1)
-    choice = BaseChoice(shape, size, shrinkage, score, tried)
-    return _averaged(mixtures), choice
+    return _averaged(fitted.mixtures), BaseChoice(shape, size, shrinkage, scores[shape], len(kinds))
 
 
 def _sizes(shape: Shape, n: int, dim: int) -> Iterator[int]:
-    """Numbers of components that so many rows allow."""
+    """Numbers of components that so many rows allow; the smallest always, of full covariances."""
     kept = n - math.ceil(n / _folds(n))
     for components in COMPONENTS[shape]:
-        numbers = components * FOLDS * (dim * dim if shape == "full" else dim)
+        numbers = components * FOLDS * (dim if shape == "columns" else dim * dim)
         if components == 1 or (ROWS_EACH * components <= kept and numbers <= MOST_NUMBERS):
             yield components
 
@@ -132,27 +152,42 @@ def _folds(n: int) -> int:
 
 
 def _cross_fitted(
-    values: NDArray[np.float64], shape: Shape, components: int, seed: int
-) -> dict[float, tuple[float, list[MixtureBase]]]:
-    """For each shrinkage the mean log-density of rows left out, and the folds' mixtures."""
+    values: NDArray[np.float64], shape: Shape, components: int, seed: int, start: int = 0
+) -> dict[float, _Fitted]:
+    """For each shrinkage the folds' mixtures, by EM from the start of this number."""
     parts = np.array_split(np.random.default_rng(seed).permutation(len(values)), _folds(len(values)))
-    totals = dict.fromkeys(SHRINKAGES, 0.0)
-    mixtures: dict[float, list[MixtureBase]] = {shrinkage: [] for shrinkage in SHRINKAGES}
+    found = {share: _Fitted([], torch.empty(len(values), dtype=torch.float64)) for share in SHRINKAGES}
     for index, left_out in enumerate(parts):
-        kept = np.concatenate([part for other, part in enumerate(parts) if other != index])
-        fitted = GaussianMixture(components, covariance_type=shape, reg_covar=RIDGE, random_state=seed)
+        kept = values[np.concatenate([part for other, part in enumerate(parts) if other != index])]
+        mean, matrix = whitening_of(kept, np.zeros(kept.shape[1]), scales_only=shape == "columns")
+        inner = "full" if shape == "full" else "diag"
+        mixture = GaussianMixture(
+            components, covariance_type=inner, reg_covar=RIDGE, random_state=(seed + start) % 2**32
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            fitted.fit(values[kept])
+            mixture.fit((kept - mean) @ matrix)
         held = torch.from_numpy(values[left_out])
-        for shrinkage in SHRINKAGES:
-            mixture = _shrunk(fitted, shape, shrinkage, LEAST_HELD / len(kept))
-            mixtures[shrinkage].append(mixture)
-            totals[shrinkage] += mixture.log_prob(held).sum().item()
-    return {shrinkage: (totals[shrinkage] / len(values), mixtures[shrinkage]) for shrinkage in SHRINKAGES}
+        back = torch.from_numpy(np.linalg.inv(matrix))
+        for shrinkage, one in found.items():
+            shrunk = _shrunk(mixture, inner, shrinkage, LEAST_HELD / len(kept))
+            moved = shrunk.moved(back, torch.from_numpy(mean), along_axes=shape == "columns")
+            one.mixtures.append(moved)
+            one.left_out[left_out] = moved.log_prob(held)
+    return found
 
 
-def _shrunk(fitted: GaussianMixture, shape: Shape, shrinkage: float, least: float) -> MixtureBase:
+def _averaged_score(
+    values: NDArray[np.float64], shape: Shape, size: int, shrinkage: float, fitted: _Fitted, seed: int
+) -> float:
+    """The mean over rows of the log of the mean of `AVERAGED` densities that have not seen them."""
+    each = [fitted.left_out]
+    for start in range(1, AVERAGED):
+        each.append(_cross_fitted(values, shape, size, seed, start)[shrinkage].left_out)
+    return (torch.stack(each).logsumexp(0) - math.log(AVERAGED)).mean().item()
+
+
+def _shrunk(fitted: GaussianMixture, shape: str, shrinkage: float, least: float) -> MixtureBase:
     """The mixture without components that weigh less than `least`, its covariances shrunk."""
     weights, means, covariances = (
         torch.as_tensor(np.asarray(part), dtype=torch.float64)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from burnin.assemble import build_trainer
-from burnin.base_choice import choose_base
+from burnin.base_choice import BaseChoice, choose_base
 from burnin.config import load_config
 from burnin.core import ChainState, Energy, Report, Sampler
 from burnin.data import EncodedRows
@@ -96,15 +96,16 @@ def choose(
     seed: int,
     engine: Engine | None = None,
     report: Report | None = None,
-) -> tuple[Config, Choice, MixtureBase]:
+) -> tuple[Config, Choice, MixtureBase, EncodedRows]:
     """A configuration for these rows: the recipe `table` with what the rows and a short pilot run say.
 
-    The base is chosen by cross-validation (`choose_base`), the width follows the number of rows. A pilot
+    The base is chosen by cross-validation (`choose_base`), the width follows the number of rows. Where the
+    base is diagonal along the columns, the rows that are returned have coordinates along them. A pilot
     trains for a few updates; Metropolis-adjusted chains from data then find the step that is accepted with
     `ACCEPTANCE` (`LONGEST` at most), and the shortest length that moves them half as far as independent
     draws.
     """
-    base, chosen = choose_base(rows.each(Streams(seed)["base"]), seed, report, components=wishes.components)
+    base, chosen, rows = _base(rows, wishes, seed, report)
     width = wishes.width or _width(len(rows))
     config = _configure(rows, wishes, seed, width, 0.1, LENGTHS[0])
     trainer = build_trainer(config, engine, rows, base)
@@ -121,7 +122,20 @@ def choose(
             break
     config = _configure(rows, wishes, seed, width, step_size, length)
     settled = (width, config.model.temperature, config.data.noise, step_size, length)
-    return config, Choice(chosen.describe(), *settled, acceptance, displacement, seconds), base
+    return config, Choice(chosen.describe(), *settled, acceptance, displacement, seconds), base, rows
+
+
+def _base(
+    rows: EncodedRows, wishes: Wishes, seed: int, report: Report | None
+) -> tuple[MixtureBase, BaseChoice, EncodedRows]:
+    """The base, and the rows in the coordinates that suit it."""
+    plain = rows.along_columns()
+    base, chosen = choose_base(plain.each(Streams(seed)["base"]), seed, report, components=wishes.components)
+    if chosen.shape == "columns":
+        return base, chosen, plain
+    # From coordinates along the columns to whitened ones; both have the same mean.
+    matrix = torch.linalg.inv(plain.encoding.affine[1]) @ rows.encoding.affine[1]
+    return base.moved(matrix, torch.zeros_like(base.means[0])), chosen, rows
 
 
 class _Probe:

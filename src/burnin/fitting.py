@@ -106,7 +106,7 @@ def fit_rows(
         engine: how chains are computed.
     """
     began, told = time.monotonic(), listener or Listener()
-    config, choice, base = choose(rows, wishes, seed, engine, told.report)
+    config, choice, base, rows = choose(rows, wishes, seed, engine, told.report)
     for line in choice.describe():
         told.say(line)
     if folder is not None:

@@ -101,7 +101,7 @@ def impute(
             done = complete(
                 *_energy_of(fitted),
                 repeated,
-                _guide(encoding),
+                _guide(fitted),
                 generator=generator,
                 effort=effort,
                 progress=progress,
@@ -226,11 +226,15 @@ def _energy_of(fitted: FittedTable) -> tuple[Callable[[Tensor], Tensor], float]:
     return lambda features: exact((features - mean) @ matrix), fitted.model.temperature
 
 
-def _guide(encoding: Encoding) -> Guide:
-    mean, matrix = encoding.affine
-    if encoding.dim > MOST_WHITENED:
-        return Guide(mean, matrix.diagonal().square())
-    return Guide(mean, matrix @ matrix.T)
+def _guide(fitted: FittedTable) -> Guide:
+    """The Gaussian with the moments of the base."""
+    assert fitted.model.base is not None
+    mean, covariance = fitted.model.base.moments
+    offset, matrix = fitted.encoding.affine
+    centre = offset + mean @ torch.linalg.inv(matrix)
+    if fitted.encoding.dim > MOST_WHITENED:
+        return Guide(centre, matrix.diagonal().square() / covariance.diagonal())
+    return Guide(centre, matrix @ torch.linalg.inv(covariance) @ matrix.T)
 
 
 def _mean(encoding: Encoding, done: Completed, chains: int) -> Tensor:

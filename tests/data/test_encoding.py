@@ -122,6 +122,21 @@ def test_coordinates_are_white() -> None:
     assert z.mean(0).abs().max() < 0.02
 
 
+def test_coordinates_along_the_columns_have_unit_scales_and_lead_back() -> None:
+    frame = Frame.of_numbers(np.random.default_rng(0).normal(size=(200, 3)) @ np.diag([1e-3, 1.0, 1e4]) + 7.0)
+    white = Encoding.fit(frame)
+    rows = EncodedRows.split(white, white.codes(frame), share=0.2, seed=0)
+    plain = rows.along_columns()
+    assert plain.held_out is not None
+    assert plain.held_out.encoding == plain.encoding
+    whole = EncodedRows(plain.encoding, white.codes(frame)).each(torch.Generator().manual_seed(0))
+    torch.testing.assert_close(whole.std(0, correction=0), torch.ones(3))
+    again, _ = plain.encoding.decode(whole)
+    for name, values in frame.columns.items():
+        np.testing.assert_allclose(again.columns[name], values, rtol=1e-4)
+    assert (np.array(plain.encoding.matrix) == np.diag(np.diag(plain.encoding.matrix))).all()
+
+
 def test_what_cannot_occur() -> None:
     frame = mixed()
     encoding = Encoding.fit(frame, find_bounds=True)

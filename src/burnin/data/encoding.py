@@ -192,6 +192,15 @@ class Encoding(BaseModel):
         log_noise: Tensor = (-0.5 * z.square() - 0.5 * math.log(2 * math.pi)).sum(1)
         return log_noise
 
+    def along_columns(self) -> Encoding:
+        """The encoding whose coordinates have their scales taken out, but not their correlations.
+
+        The whitening's inverse has the covariance, whose diagonal holds the variances as they were.
+        """
+        scales = self._tensors[2].square().sum(0).sqrt()
+        matrix = tuple(map(tuple, (1 / scales).diag().tolist()))
+        return Encoding(columns=self.columns, mean=self.mean, matrix=matrix)
+
     @property
     def affine(self) -> tuple[Tensor, Tensor]:
         """Mean and matrix of the whitening z = (f - mean) · matrix, in double precision."""

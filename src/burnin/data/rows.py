@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +111,12 @@ class EncodedRows:
             )
             out = ~self.encoding.in_cells(codes, features)
         return self.encoding.whiten(features)
+
+    def along_columns(self) -> EncodedRows:
+        """The same rows in the coordinates of `Encoding.along_columns`."""
+        encoding = self.encoding.along_columns()
+        held = None if self.held_out is None else replace(self.held_out, encoding=encoding)
+        return replace(self, encoding=encoding, held_out=held)
 
     def save(self, path: Path) -> None:
         """Writes the codes to `path`, an .npz, and the encoding beside it."""

@@ -31,12 +31,14 @@ def corners_of(levels: int) -> Tensor:
     return helmert * (APART / math.sqrt(2))
 
 
-def whitening_of(centres: Numbers, noise_variance: Numbers) -> tuple[Numbers, Numbers]:
-    """Mean, and the matrix that whitens coordinates with their noise."""
+def whitening_of(
+    centres: Numbers, noise_variance: Numbers, *, scales_only: bool = False
+) -> tuple[Numbers, Numbers]:
+    """Mean, and the matrix that whitens coordinates with their noise, or takes out their scales alone."""
     mean = centres.mean(0)
     std = np.sqrt(centres.var(0) + noise_variance)
     dim = len(std)
-    if dim == 1 or dim > MOST_WHITENED:
+    if scales_only or dim == 1 or dim > MOST_WHITENED:
         return mean, np.diag(1 / std)
     # scikit-learn takes a while to import.
     from sklearn.covariance import ledoit_wolf_shrinkage

@@ -147,10 +147,30 @@ class MixtureBase:
         mean, _, factor = self._moments
         return mean.to(z) + z @ factor.to(z).T
 
+    def moved(self, matrix: Tensor, offset: Tensor, *, along_axes: bool = False) -> MixtureBase:
+        """The law of y = z · matrix + offset when z has this one.
+
+        Arguments:
+            matrix: (dim, dim).
+            offset: (dim,).
+            along_axes: whether the matrix is diagonal, so that standard deviations stay standard deviations.
+        """
+        means = self.means @ matrix + offset
+        if along_axes and self.factors.dim() == 2:
+            return MixtureBase(self.log_weights, means, self.factors * matrix.diagonal())
+        factors = self.factors if self.factors.dim() == 3 else self.factors.diag_embed()
+        sides = matrix.T @ factors
+        return MixtureBase(self.log_weights, means, torch.linalg.cholesky(sides @ sides.mT))
+
     @property
     def root(self) -> Tensor:
         """L of x = μ + L z, the whitened coordinates' z; lower triangular, (dim, dim)."""
         return self._moments[2]
+
+    @property
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """Mean, (dim,), and covariance, (dim, dim), of the whole mixture."""
+        return self._moments[:2]
 
     @cached_property
     def _moments(self) -> tuple[Tensor, Tensor, Tensor]:

@@ -109,7 +109,7 @@ def plain(width: float = 4.8, height: float = 3.2) -> tuple[Figure, Axes]:
 
 def key_of(axes: Axes) -> None:
     """What is drawn in which colour."""
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="upper right")
 
 
 def label(text: str, most: int = 18) -> str:
@@ -155,7 +155,7 @@ def draw_histogram(axes: Axes, values: Mapping[str, Tensor]) -> None:
     """Histograms of numbers over each other, each of area 1."""
     for name, x in values.items():
         axes.hist(x.flatten().numpy(), bins=60, density=True, alpha=0.5, label=name)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="upper right")
 
 
 def draw_energy_traces(axes: Axes, traces: Mapping[str, Trace], data_energy: float | None = None) -> None:
@@ -171,7 +171,7 @@ def draw_energy_traces(axes: Axes, traces: Mapping[str, Trace], data_energy: flo
         axes.set_ylim(bottom=min(0.0, *values) - 5)
     axes.set_xlabel("step")
     axes.set_ylabel("mean energy / T")
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="upper right")
 
 
 def schemes_figure(
