@@ -21,6 +21,7 @@ from burnin.studies import (
     rbm_savings,
     robust,
     samplers,
+    table_schemes,
 )
 from burnin.studies.rings import METRICS, beta_summary
 from burnin.studies.table import Rows, markdown_table
@@ -97,6 +98,7 @@ def pieces() -> dict[str, str]:
         "log-z": _measured("log-z", log_z.summary),
         "log-z-variants": log_z.variants({words: _metrics(_read(study)) for words, study in TRIED.items()}),
         "iris-gaps": _measured("iris-gaps", iris_gaps.summary),
+        "table-schemes": _measured("table-schemes", table_schemes.summary),
     }
 
 

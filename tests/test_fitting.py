@@ -93,3 +93,21 @@ def test_a_killed_fit_goes_on_from_its_last_checkpoint(whole: Path, tmp_path: Pa
 def test_a_fit_that_ended_goes_on_from_its_best_with_new_patience(whole: Path) -> None:
     assert load_checkpoint(whole).held("fit") is None
     assert load_checkpoint(whole, 0).held("fit") is not None
+
+
+def test_chains_that_follow_are_shown_and_change_nothing(whole: Path, tmp_path: Path) -> None:
+    """d of chains that have the law of the data is 0, within the error of two means of 64 energies."""
+    seen: list[Mapping[str, float]] = []
+    folder = tmp_path / "looked at"
+    assert fit(folder, lambda _, numbers: seen.append(numbers)) is Outcome.OK
+    same(whole, folder)
+    assert len(seen) == UPDATES
+    d = np.array([numbers["d/chains"] for numbers in seen])
+    assert np.isfinite(d).all()
+    assert len(set(d.tolist())) == 1 + UPDATES // 25, "new at the first update and at every look"
+    # Two dimensions: energies have a standard deviation of about T = 0.5. Trained hardly at all, the law is
+    # that of the base, fitted to 48 rows.
+    assert np.abs(d).max() < 4 * 0.5 * np.sqrt(2 / 64) + 4 * 0.5 / np.sqrt(48)
+    for numbers in seen:
+        assert 0.5 < numbers["acceptance/chains"] <= 1
+        assert numbers["r/chains"] > 0

@@ -21,6 +21,7 @@ from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import normalise
 from burnin.evaluation.walk import NotReachedError
 from burnin.fitted import FITTED_FILE, FittedTable, Mass, quantiles, unbounded
+from burnin.following import followed
 from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
@@ -205,7 +206,7 @@ def _train(
             config.run.updates,
             folder=folder,
             checkpoint_every=config.run.checkpoint_every,
-            on_update=told.on_update,
+            on_update=followed(trainer, rows, base, config, told.on_update),
             on_event=told.say,
             enough=watch.enough,
             beside=beside,

@@ -22,6 +22,7 @@ from burnin.studies.rows import Study
 from burnin.studies.samplers import TWO_SAMPLERS
 from burnin.studies.stein_images import STEIN_IMAGES
 from burnin.studies.stein_toy import STEIN_TOY
+from burnin.studies.table_schemes import TABLE_SCHEMES
 from burnin.studies.verdicts import VERDICTS
 
 _ALL: tuple[Experiment[Any], ...] = (
@@ -44,6 +45,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     STEIN_IMAGES,
     LOG_Z,
     BENCH_DENSITY,
+    TABLE_SCHEMES,
     IRIS_GAPS,
 )
 STUDIES: dict[str, Experiment[Any]] = {study.name: study for study in _ALL}
