@@ -1,10 +1,12 @@
-"""Progress bars and tables for the terminal."""
+"""Progress bars for the terminal, and an option that several commands have."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Annotated
 
+import typer
 from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
@@ -20,6 +22,9 @@ from rich.text import Text
 from burnin.core import Report
 
 OnUpdate = Callable[[int, Mapping[str, float]], None]
+Set = Annotated[
+    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated.")
+]
 
 
 def make_console(*, stderr: bool = True) -> Console:
