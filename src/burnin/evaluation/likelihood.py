@@ -21,6 +21,10 @@ SETTLING = 30
 TRUSTED = 20.0
 """Effective draws, of either way, below which its bound is not to be trusted."""
 FAR = 1.96
+WIDE = 0.5
+"""Nats: an interval that is wider has the way walked again, by finer steps."""
+FINER = 4
+"""So many times as many laws."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,8 @@ def log_normaliser(
     A pilot with resampling finds the laws: each next one leaves half of the effective draws. If chains mixed
     at once, log-weights would scatter with a variance of about their number; dividing each interval by so
     much brings it down to `variance`. Then the laws and the steps are frozen, and two fresh populations go
-    there and back.
+    there and back. Where chains mix badly, as in the neck of a funnel, that is not enough: as long as the
+    interval is wider than `WIDE` and `most_laws` allow, fresh populations go by `FINER` times as many laws.
 
     Arguments:
         energy: E.
@@ -180,11 +185,22 @@ def log_normaliser(
     length = len(shares) - 1
     wanted = max(FEWEST_LAWS / length, length / variance)
     finer = max(1, min(math.ceil(wanted), most_laws // length))
-    shares, steps = divided(shares, finer), [step for step in steps for _ in range(finer)]
-    start = base.sample(particles, generator)
+    while True:
+        found = _there_and_back(walk, divided(shares, finer), _repeated(steps, finer), particles, draws)
+        low, high = found.interval
+        if high - low <= WIDE or FINER * finer * length > most_laws:
+            return found
+        finer *= FINER
+
+
+def _there_and_back(
+    walk: Walk, shares: list[float], steps: list[float], particles: int, draws: Tensor | None
+) -> LogNormaliser:
+    """Both estimates, by fresh populations along these laws."""
+    start = walk.bridge.base.sample(particles, walk.generator)
     x, log_weights, there = walk.weigh(start, shares, steps, "likelihood, there")
     if draws is None:
-        offset = torch.rand((), generator=generator, dtype=torch.float64)
+        offset = torch.rand((), generator=walk.generator, dtype=torch.float64)
         ancestors = systematic_resample(log_weights, offset)
         ends = x[ancestors]
     else:
@@ -205,6 +221,10 @@ def log_normaliser(
         num_laws=len(shares) - 1,
         acceptance=0.5 * (there + back),
     )
+
+
+def _repeated(steps: list[float], times: int) -> list[float]:
+    return [step for step in steps for _ in range(times)]
 
 
 def _log_mean(log_weights: Tensor, ancestors: Tensor) -> tuple[float, float, float]:
