@@ -53,7 +53,7 @@ def train(
 
 @app.command(epilog="Example: burnin sample runs/rings -n 1000000 -o samples.npy")
 def sample(
-    run: Annotated[Path, typer.Argument(help="A run's folder.")],
+    run: Annotated[Path, typer.Argument(help="A run's folder, or one that was exported.")],
     number: Annotated[int, typer.Option("-n", help="How many samples.")] = 1000,
     output: Annotated[
         Path,
@@ -73,19 +73,20 @@ def sample(
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Draw samples from a trained model, by chains that start at noise; of a table, rows like its own."""
-    from burnin.assemble import build_engine, load_model
+    from burnin.assemble import build_engine
     from burnin.drawing import Request, draw
+    from burnin.interop.sources import open_folder
     from burnin.rng import Streams
     from burnin.runs import available_cores
 
     console = make_console()
     request = Request(number, output, steps, keep, keep_every, block, force)
-    config = read_run_config(run)
-    use_threads(config)
-    engine = build_engine(config, threads=available_cores(), say=console.print)
-    model = load_model(run, engine)
+    opened = open_folder(
+        run, lambda config: build_engine(config, threads=available_cores(), say=console.print)
+    )
+    use_threads(opened.config)
     with stages_bar(console) as report:
-        outcome = draw(model, request, Streams(seed)["sample"], report)
+        outcome = draw(opened.model, request, Streams(seed)["sample"], report, opened.encoding)
     if outcome is not Outcome.OK:
         console.print(f"warning: {outcome.message}")
     console.print(f"{number} samples in {output}")

@@ -75,16 +75,31 @@ class Request:
                 raise InputError(f"{file} exists; choose another name, or add --force to write over it")
 
 
-def draw(model: Model, request: Request, generator: torch.Generator, report: Report) -> Outcome:
-    """Draws what is asked for; what is done when it is interrupted is in the file."""
+def draw(
+    model: Model,
+    request: Request,
+    generator: torch.Generator,
+    report: Report,
+    encoding: Encoding | None = None,
+) -> Outcome:
+    """Draws what is asked for; what is done when it is interrupted is in the file.
+
+    Arguments:
+        model: where samples come from.
+        request: what is asked for.
+        generator: of the chains.
+        report: told how far it is.
+        encoding: what the columns of a table are, where the model has none of its rows.
+    """
+    encoding = model.rows.encoding if encoding is None and model.rows is not None else encoding
     length = model.own.num_steps
     total = -(-request.number // request.block) * (length + request.steps)
     done, outcome, written, empty = 0, Outcome.OK, 0, 0
-    with _writer(request, model) as write:
+    with _writer(request, model, encoding) as write:
         while written < request.number:
             left, before = request.number - written, done
             n = min(request.block, left)
-            if model.rows is not None:
+            if encoding is not None:
                 n = max(n, FEWEST_CHAINS)  # annealed chains are resampled among each other
 
             def progress(steps: int, *_: object, before: int = before) -> None:
@@ -96,7 +111,7 @@ def draw(model: Model, request: Request, generator: torch.Generator, report: Rep
                 sampled = _go_on(model, sampled, request, generator, report, done, total)
                 done += request.steps
             position = sampled.position
-            if model.rows is not None:  # in any order: annealed chains of one ancestor end side by side
+            if encoding is not None:  # in any order: annealed chains of one ancestor end side by side
                 position = position[torch.randperm(n, generator=generator)][:left]
             more = write.append(position)
             written, empty = written + more, 0 if more else empty + 1
@@ -201,13 +216,15 @@ class PictureFiles:
             write_grid(self._path, torch.cat(self._parts))
 
 
-def _writer(request: Request, model: Model) -> RowFile | CsvFile | TableFile | PictureFiles:
+def _writer(
+    request: Request, model: Model, encoding: Encoding | None
+) -> RowFile | CsvFile | TableFile | PictureFiles:
     if request.output.suffix in (".png", ""):
         if model.pictures is None:
             raise InputError(f"{request.output}: only pictures are drawn so; write .npy or .csv")
         return PictureFiles(request.output, model.pictures)
-    if model.rows is not None:
-        return TableFile(request.output, model.rows.encoding)
+    if encoding is not None:
+        return TableFile(request.output, encoding)
     if request.output.suffix == ".parquet":
         raise InputError(f"{request.output}: only a fitted table is drawn to .parquet; write .npy or .csv")
     if request.output.suffix == ".csv":

@@ -52,14 +52,14 @@ def fill_gaps(
     from burnin.data import load_frame
     from burnin.data.writing import save_filled
     from burnin.evaluation.conditional import Effort
-    from burnin.fitted import FittedTable
     from burnin.imputing import impute
+    from burnin.interop.sources import load_table
     from burnin.rng import Streams
 
     console = make_console()
     require_free(output, force, ENDINGS)
     torch.set_num_threads(1)
-    fitted = FittedTable.load(run)
+    fitted = load_table(run)
     frame = load_frame(data)
     with stages_bar(console) as report:
         try:

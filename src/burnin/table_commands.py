@@ -143,7 +143,7 @@ def fit_table(
 
 
 def score_rows(
-    run: Annotated[Path, typer.Argument(help="A folder that burnin fit made.")],
+    run: Annotated[Path, typer.Argument(help="A folder that burnin fit made, or that was exported.")],
     data: Annotated[Path, typer.Argument(help="Rows with the same columns; of pictures, a folder.")],
     output: Annotated[Path, typer.Option("-o", help="Where to: .csv or .parquet.")] = Path("scores.csv"),
     contamination: Contamination = None,
@@ -152,14 +152,14 @@ def score_rows(
     as_json: AsJson = False,
 ) -> None:
     """Score rows: log-density, percentile among the fitted rows, outlier or not; and the mean log-density."""
-    from burnin.fitted import FittedTable
+    from burnin.interop.sources import is_exported, load_table
     from burnin.picture_commands import score_folder
 
     console = make_console()
     require_free(output, force)
-    if score_folder(run, data, output, contamination, as_json):
+    if not is_exported(run) and score_folder(run, data, output, contamination, as_json):
         return
-    fitted = FittedTable.load(run)
+    fitted = load_table(run)
     frame = load_frame(data)
     try:
         codes = fitted.encoding.codes(frame, fill=impute)

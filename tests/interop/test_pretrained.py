@@ -15,7 +15,7 @@ from burnin import EnergyDensity
 from burnin.assemble import load_model
 from burnin.config import load_config
 from burnin.core import BurninError, InputError
-from burnin.data import Table
+from burnin.data import Frame, Table, load_frame, save_frame
 from burnin.evaluation.chains import from_noise
 from burnin.evaluation.model import Model
 from burnin.fitted import FittedTable
@@ -158,3 +158,30 @@ def test_the_command_exports(burnin: Burnin, run_folder: Path, tmp_path: Path) -
     assert "energy.net" in " ".join(safetensors.torch.load_file(out / "model.safetensors"))
     assert_refused(burnin("export", str(run_folder), str(out)), "already holds something")
     assert_refused(burnin("export", str(tmp_path / "none"), str(tmp_path / "new")), "no config.toml")
+
+
+def test_the_shell_uses_what_was_exported(
+    burnin: Burnin, density: EnergyDensity, run_folder: Path, exported: Path, tmp_path: Path
+) -> None:
+    """A table is scored, sampled and filled; a run's model is sampled to the bits of the run itself."""
+    table = str(density.save_pretrained(tmp_path / "table"))
+    names = [column.name for column in density.fitted_.encoding.columns]
+    rows = np.array([[0.0, 10.0], [2.0, 4.0]])
+    save_frame(Frame(dict(zip(names, rows.T, strict=True))), tmp_path / "rows.csv")
+    assert burnin("score", table, str(tmp_path / "rows.csv"), "-o", str(tmp_path / "scores.csv")).code == 0
+    scores = load_frame(tmp_path / "scores.csv").columns["log_density"]
+    np.testing.assert_allclose(scores, density.score_samples(rows), rtol=1e-9)
+    assert burnin("sample", table, "-n", "20", "-o", str(tmp_path / "new.csv")).code == 0
+    drawn = load_frame(tmp_path / "new.csv")
+    assert list(drawn.names) == names
+    assert len(drawn) == 20
+    assert drawn.columns[names[1]].min() >= 0, "the column's bound"
+    holed = tmp_path / "holed.csv"
+    holed.write_text(f"{names[0]},{names[1]}\n0.5,\n", encoding="utf-8")
+    assert burnin("impute", table, str(holed), "-o", str(tmp_path / "filled.csv"), "--rounds", "2").code == 0
+    assert load_frame(tmp_path / "filled.csv").columns[names[0]] == 0.5
+    for folder, name in ((run_folder, "one.npy"), (exported, "two.npy")):
+        assert burnin("sample", str(folder), "-n", "8", "-o", str(tmp_path / name)).code == 0
+    assert np.array_equal(np.load(tmp_path / "one.npy"), np.load(tmp_path / "two.npy"))
+    refused = burnin("score", str(exported), str(tmp_path / "rows.csv"), "-o", str(tmp_path / "no.csv"))
+    assert_refused(refused, "of no table")
