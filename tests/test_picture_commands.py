@@ -16,9 +16,9 @@ from burnin.assemble import load_model
 from burnin.core import InputError
 from burnin.data import Pictures
 from burnin.data.folders import read_folder, write_grid, write_pictures
-from burnin.evaluation import Gaps, Guide, complete
 from burnin.evaluation.conditional import Effort
-from tests.test_cli import Burnin, assert_refused, burnin, contents
+from burnin.picture_imputing import fill_pixels
+from tests.test_cli import Burnin, Result, assert_refused, burnin, contents
 
 __all__ = ["burnin"]
 
@@ -105,18 +105,54 @@ def test_a_stopped_fit_goes_on_to_the_same_weights(burnin: Burnin, run: Path) ->
 
 def test_missing_pixels_are_filled_within_their_range(run: Path) -> None:
     model = load_model(run)
+    assert model.pictures is not None
     stream = torch.Generator().manual_seed(0)
-    rows = model.data.sample(20, stream).clamp(0, 1)
-    gone = torch.rand(rows.shape, generator=stream) < 0.3
-    data = model.data.sample(500, stream)
-    guide = Guide(data.mean(0), 1 / (data.var(0) + 1e-3))
-    gaps = Gaps.of(rows.masked_fill(gone, torch.nan), 0.0, 1.0)
-    done = complete(model.energy, model.temperature, gaps, guide, generator=stream, effort=Effort(20, 10, 8))
+    pixels = torch.randint(256, (20, 1, 6, 6), generator=stream, dtype=torch.uint8)
+    missing = torch.rand(20, 6, 6, generator=stream) < 0.3
+    done = fill_pixels(model, pixels, missing, generator=stream, effort=Effort(20, 10, 8))
+    gone, rows = missing.flatten(1), model.pictures.rows(pixels)
     assert torch.equal(done.last[~gone], rows[~gone])
     assert float(done.last.min()) >= 0
     assert float(done.last.max()) <= 1
     assert 0.3 < done.acceptance < 0.8
     assert not torch.equal(done.kept[0][gone], done.last[gone])  # they move
+
+
+def test_the_shell_fills_what_is_transparent_or_masked(burnin: Burnin, run: Path, tmp_path: Path) -> None:
+    """Known pixels stay to the byte, pictures keep their names, whole ones are copied."""
+    holed = tmp_path / "holed"
+    (holed / "deep").mkdir(parents=True)
+    grey = np.random.default_rng(1).integers(0, 256, size=(2, 6, 6)).astype(np.uint8)
+    alpha = np.full((6, 6), 255, dtype=np.uint8)
+    alpha[2:4, 1:5] = 0
+    Image.fromarray(np.stack([grey[0], alpha], axis=2)).save(holed / "deep" / "hole.png")
+    Image.fromarray(grey[1]).save(holed / "whole.png")
+    result = burnin("impute", str(run), "holed", "-o", "filled", "--rounds", "4", "--json")
+    assert result.code == 0, result.err
+    answer = json.loads(result.out)
+    assert (answer["pictures"], answer["pictures_filled"], answer["pixels"]) == (2, 1, 8)
+    found = np.asarray(Image.open(tmp_path / "filled" / "deep" / "hole.png"))
+    assert np.array_equal(found[alpha > 0], grey[0][alpha > 0])
+    assert len(set(found[alpha == 0].tolist())) > 1, "drawn, not painted"
+    assert np.array_equal(np.asarray(Image.open(tmp_path / "filled" / "whole.png")), grey[1])
+    Image.fromarray(255 - alpha).save(tmp_path / "mask.png")
+    assert burnin("impute", str(run), "holed", "-o", "all.png", "--mask", "mask.png", "--mean").code == 0
+    assert (tmp_path / "all.png").exists()
+
+
+def test_what_cannot_be_filled_is_said(burnin: Burnin, run: Path, tmp_path: Path) -> None:
+    def impute(*arguments: str, output: str = "out") -> Result:
+        return burnin("impute", str(run), *arguments, "-o", output)
+
+    assert_refused(impute("bars"), "no pixel is missing")
+    assert_refused(impute("bars", "--draws", "2"), "--draws")
+    assert_refused(impute("bars", output="out.csv"), "must be a folder's name")
+    assert_refused(impute("bars", output="bars"), "--force")
+    Image.fromarray(np.zeros((5, 6), dtype=np.uint8)).save(tmp_path / "small.png")
+    assert_refused(impute("bars", "--mask", "small.png"), "6×6")
+    (tmp_path / "rows.csv").write_text("a,b\n1,\n", encoding="utf-8")
+    assert_refused(impute("rows.csv", "--mask", "small.png", output="o.csv"), "folder of pictures")
+    assert not (tmp_path / "out").exists()
 
 
 def test_colours_and_sizes(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The command `impute`: the gaps of a table filled by a fitted density."""
+"""The command `impute`: the gaps of a table, or pixels of pictures, filled by a fitted model."""
 
 from __future__ import annotations
 
@@ -29,11 +29,17 @@ def register(app: typer.Typer) -> None:
 def fill_gaps(
     run: Annotated[Path, typer.Argument(help="A folder that burnin fit made.")],
     data: Annotated[
-        Path, typer.Argument(help="Rows with gaps: empty cells, NA, NaN; whole columns may be lacking.")
+        Path,
+        typer.Argument(help="Rows with gaps: empty cells, NA, NaN, whole columns; or a folder of pictures."),
     ],
-    output: Annotated[Path, typer.Option("-o", help="Where to: .csv, .parquet or .npy.")] = Path(
-        "filled.csv"
-    ),
+    output: Annotated[
+        Path,
+        typer.Option("-o", help="Where to: .csv, .parquet or .npy; of pictures a folder, or a .png for all."),
+    ] = Path("filled.csv"),
+    mask: Annotated[
+        Path | None,
+        typer.Option(help="Pictures: what is white here is filled; else what is transparent in each."),
+    ] = None,
     draws: Annotated[
         int, typer.Option(help="Completed tables, one below the other, numbered in a column draw.", min=1)
     ] = 1,
@@ -46,7 +52,10 @@ def fill_gaps(
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fill missing cells with draws from their law given the cells that are known, which stay as they are."""
+    """Fill missing cells with draws from their law given the cells that are known, which stay as they are.
+
+    Of pictures, missing pixels.
+    """
     import torch
 
     from burnin.data import load_frame
@@ -57,8 +66,19 @@ def fill_gaps(
     from burnin.rng import Streams
 
     console = make_console()
-    require_free(output, force, ENDINGS)
     torch.set_num_threads(1)
+    if data.is_dir():
+        from burnin.picture_imputing import fill_folder
+
+        if draws > 1 or bounds:
+            raise InputError(f"{data} is a folder of pictures; --draws and --bounds are for tables")
+        fill_folder(
+            run, data, output, mask, mean=mean, rounds=rounds, seed=seed, force=force, as_json=as_json
+        )
+        return
+    if mask is not None:
+        raise InputError("--mask is for a folder of pictures")
+    require_free(output, force, ENDINGS)
     fitted = load_table(run)
     frame = load_frame(data)
     with stages_bar(console) as report:

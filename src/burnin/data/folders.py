@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,10 +90,37 @@ def read_folder(
     return PictureFolder(pixels, tuple(str(file.relative_to(path)) for file in files), tuple(notes))
 
 
-def write_pictures(folder: Path, brightness: Tensor, first: int = 0) -> None:
-    """Writes pictures, (n, channels, height, width) from 0 to 1, as 00001.png, 00002.png, …"""
-    for number, picture in enumerate(brightness, first + 1):
-        _image(picture).save(folder / f"{number:05d}.png")
+def read_missing(path: Path, files: Sequence[str], size: tuple[int, int]) -> Tensor:
+    """Which pixels of pictures are transparent, by half or more, (n, height, width).
+
+    Arguments:
+        path: their folder.
+        files: their names, as `read_folder` gives them.
+        size: height and width that they must have.
+    """
+    return torch.stack([_alpha(path / file, size) < 128 for file in files])
+
+
+def read_mask(file: Path, size: tuple[int, int]) -> Tensor:
+    """Which pixels of a black and white picture are white, (height, width)."""
+    mask = torch.from_numpy(np.array(_open(file).convert("L"))) >= 128
+    if tuple(mask.shape) != size:
+        raise InputError(f"{file}: the mask must be {size[0]}×{size[1]}, as the pictures")
+    return mask
+
+
+def write_pictures(
+    folder: Path, brightness: Tensor, first: int = 0, *, names: Sequence[str] | None = None
+) -> None:
+    """Writes pictures, (n, channels, height, width) from 0 to 1, as 00001.png, 00002.png, …
+
+    With `names`, as .png under these names, which may have folders before them.
+    """
+    for number, picture in enumerate(brightness):
+        own = f"{first + number + 1:05d}" if names is None else names[number]
+        file = (folder / own).with_suffix(".png")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        _image(picture).save(file)
 
 
 def write_grid(path: Path, brightness: Tensor) -> None:
@@ -131,6 +158,19 @@ def _open(file: Path) -> Image.Image:
         return picture.convert("L" if grey else "RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise InputError(f"{file}: not a readable picture: it is damaged, cut short or too large") from None
+
+
+def _alpha(file: Path, size: tuple[int, int]) -> Tensor:
+    """How much of each pixel is there, 0 to 255, (height, width)."""
+    from PIL import Image, ImageOps
+
+    with Image.open(file) as opened:
+        alpha = np.array(ImageOps.exif_transpose(opened).convert("RGBA").getchannel("A"))
+    if alpha.shape != size:
+        raise InputError(
+            f"{file}: to have pixels filled in, a picture must be {size[0]}×{size[1]}, as those fitted to"
+        )
+    return torch.from_numpy(alpha)
 
 
 def _squared(picture: Image.Image, side: int) -> Image.Image:
