@@ -42,6 +42,7 @@ def test_cuts_are_averaged_and_compared_one_by_one() -> None:
     assert pooled["iris"]["hybrid-base_behind_error"] == pytest.approx(0.1)  # of 0.5 and 0.3
     assert "wine" not in pooled, "only `fit` was run there"
     assert pooled["so-far"] == {"sets": 1, "ahead": 0}
+    assert "| processor seconds |  |  |  |" in summary(rows)
     assert (
         "| iris (4) | -3.00 | -3.40 (behind by 0.40 ± 0.10) | **-2.00** (behind by -1.00 ± 0.00) |"
         in summary(rows)
