@@ -25,6 +25,8 @@ WIDE = 0.5
 """Nats: an interval that is wider has the way walked again, by finer steps."""
 FINER = 4
 """So many times as many laws."""
+MOST_AGAIN = 512
+"""Laws of a way that is walked again, at most: beyond, it is no longer for lack of them."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,8 @@ def log_normaliser(
     at once, log-weights would scatter with a variance of about their number; dividing each interval by so
     much brings it down to `variance`. Then the laws and the steps are frozen, and two fresh populations go
     there and back. Where chains mix badly, as in the neck of a funnel, that is not enough: as long as the
-    interval is wider than `WIDE` and `most_laws` allow, fresh populations go by `FINER` times as many laws.
+    interval is wider than `WIDE`, and `most_laws` and `MOST_AGAIN` allow, fresh populations go by `FINER`
+    times as many laws.
 
     Arguments:
         energy: E.
@@ -188,7 +191,7 @@ def log_normaliser(
     while True:
         found = _there_and_back(walk, divided(shares, finer), _repeated(steps, finer), particles, draws)
         low, high = found.interval
-        if high - low <= WIDE or FINER * finer * length > most_laws:
+        if high - low <= WIDE or FINER * finer * length > min(most_laws, MOST_AGAIN):
             return found
         finer *= FINER
 

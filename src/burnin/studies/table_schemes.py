@@ -16,9 +16,8 @@ from burnin.config import load_config
 from burnin.core import DivergedError, Report
 from burnin.data import EncodedRows, Encoding, Frame
 from burnin.data.encoding import Codes
-from burnin.evaluation import MixtureBase
+from burnin.evaluation import MixtureBase, log_normaliser
 from burnin.evaluation.model import Model
-from burnin.evaluation.normaliser import normalise
 from burnin.evaluation.row_density import row_log_density
 from burnin.evaluation.walk import NotReachedError
 from burnin.rng import Streams
@@ -54,6 +53,7 @@ class SchemePart(Part):
     stops: tuple[Count, ...] = (250, 500, 1000, 2000)
     patience: Count = 16
     particles: Count = 256
+    most_laws: Count = 300
 
 
 class SchemeRecipe(MeasuredRecipe):
@@ -144,15 +144,15 @@ class _Learner:
         """The model, and the ends of log Z's interval."""
         model = model_of(trainer, config, base)
         data = self._rows.sample(5000, torch.Generator().manual_seed(0))
-        found = normalise(
+        found = log_normaliser(
             model.energy,
             model.temperature,
-            data,
+            base or MixtureBase.choose(data),
             generator=self._streams["normaliser"],
             particles=self._part.particles,
-            base=base,
+            most_laws=self._part.most_laws,
         )
-        return model, found.low, found.high
+        return model, *found.interval
 
 
 def pool(rows: Rows) -> dict[str, dict[str, Any]]:
