@@ -103,6 +103,25 @@ def test_a_stopped_fit_goes_on_to_the_same_weights(burnin: Burnin, run: Path) ->
     assert {name: again[name][0] for name in whole} == whole
 
 
+def test_a_fit_of_pictures_is_reported_and_exported(burnin: Burnin, run: Path, tmp_path: Path) -> None:
+    """It has a fitted.json as a table's fit has, and is none."""
+    config = run / "config.toml"
+    short = "[study]\nsamples = 16\ndistance_sets = 5\nlong_chains = 16\nlong_steps = 20\ndata_chains = 16\n"
+    short += "data_steps = 20\ncooling_steps = 10\nlikelihood_particles = 0\n"
+    text = config.read_text(encoding="utf-8")
+    start = text.index("[study]")
+    rest = text[start + 1 :]
+    after = rest[rest.index("\n[") + 1 :] if "\n[" in rest else ""
+    config.write_text(text[:start] + short + after, encoding="utf-8")
+    result = burnin("report", str(run), "--json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["verdict"]
+    assert "<h1>run</h1>" in (run / "report.html").read_text(encoding="utf-8")
+    assert burnin("export", str(run), "exported").code == 0
+    assert burnin("sample", "exported", "-n", "3", "-o", "three.npy").code == 0
+    assert np.load(tmp_path / "three.npy").shape == (3, 36)
+
+
 def test_missing_pixels_are_filled_within_their_range(run: Path) -> None:
     model = load_model(run)
     assert model.pictures is not None

@@ -246,6 +246,11 @@ def unbounded(model: Model, encoding: Encoding, normaliser: Normaliser, codes: C
     return row_log_density(model.energy, model.temperature, normaliser.value, encoding, codes)
 
 
+def holds_table(folder: Path) -> bool:
+    """Whether `burnin fit` has finished a table there; a fit of pictures leaves a file of the same name."""
+    return (folder / FITTED_FILE).is_file() and read_run_config(folder).data.rows is not None
+
+
 def quantiles(log_density: NDArray[np.float64]) -> NDArray[np.float64]:
     """The quantiles that are kept of the fitted rows' log-densities: of few rows, their own order."""
     return np.quantile(log_density, np.linspace(0, 1, min(QUANTILES, len(log_density))))

@@ -22,7 +22,7 @@ from burnin.evaluation.assess import Assessment
 from burnin.evaluation.goodness import fit_test
 from burnin.evaluation.model import Model
 from burnin.evaluation.row_density import row_log_density
-from burnin.fitted import FITTED_FILE, FittedTable, MeanDensity, shuffled_from_noise
+from burnin.fitted import FittedTable, MeanDensity, holds_table, shuffled_from_noise
 from burnin.provenance import provenance, read_origin
 from burnin.report.columns import Shown
 from burnin.report.cost import Cost, training_seconds
@@ -95,7 +95,7 @@ def gather(folder: Path, status: Report, engine: Engine | None, clock: Clock) ->
     data = build_data(in_folder(config, folder))
     with clock.measure("log-densities of rows"):
         status("log-densities of rows", 0, 1)
-        fitted = FittedTable.load(folder, engine) if (folder / FITTED_FILE).is_file() else None
+        fitted = FittedTable.load(folder, engine) if holds_table(folder) else None
         points, shown, scored = score_data(model, result, data, fitted, streams["pictures"])
         status("log-densities of rows", 1, 1)
     with clock.measure("goodness-of-fit test"):
@@ -105,7 +105,7 @@ def gather(folder: Path, status: Report, engine: Engine | None, clock: Clock) ->
     metrics, diagnosis = list(read_metrics(folder / "metrics.jsonl")), diagnose_run(folder)
     about = {} if fitted is None else fitted.about
     return Material(
-        title=config.title if config.data.rows is None else folder.resolve().name,
+        title=folder.resolve().name if config.data.rows or config.data.pictures else config.title,
         config=dump_config(config),
         model=model,
         result=result,

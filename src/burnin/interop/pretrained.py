@@ -22,7 +22,7 @@ from burnin.core import InputError
 from burnin.data import AbsentData, Encoding, Pictures, clean
 from burnin.evaluation.bridge import MixtureBase
 from burnin.evaluation.model import Model
-from burnin.fitted import FITTED_FILE, FittedTable
+from burnin.fitted import FittedTable, holds_table
 from burnin.samplers import Engine
 from burnin.settings import Config
 from burnin.training.checkpoint import load_weights, write_atomically
@@ -55,7 +55,7 @@ def save_pretrained(
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{target} already holds something; choose a folder that is new or empty")
     table: FittedTable | None = source if isinstance(source, FittedTable) else None
-    if isinstance(source, str | Path) and (Path(source) / FITTED_FILE).is_file():
+    if isinstance(source, str | Path) and holds_table(Path(source)):
         table = FittedTable.load(Path(source))
     if table is not None:
         model, config = table.model, table.config

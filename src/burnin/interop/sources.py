@@ -14,7 +14,7 @@ from burnin.core import InputError
 from burnin.data import Encoding
 from burnin.estimator import EnergyDensity
 from burnin.evaluation.model import Model
-from burnin.fitted import FITTED_FILE, FittedTable
+from burnin.fitted import FittedTable, holds_table
 from burnin.interop.pretrained import CONFIG_FILE, from_pretrained, read_pretrained
 from burnin.samplers import Engine
 from burnin.settings import Config
@@ -37,7 +37,7 @@ def resolve(source: Source) -> Model | FittedTable:
         folder = Path(source)
         if is_exported(folder):
             return from_pretrained(folder)
-        return FittedTable.load(folder) if (folder / FITTED_FILE).is_file() else load_model(folder)
+        return FittedTable.load(folder) if holds_table(folder) else load_model(folder)
     raise InputError(
         f"{type(source).__name__} is no folder, EnergyDensity, fitted table or model; "
         "for an energy of your own use as_model"
