@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from burnin.studies.table_schemes import TABLE_SCHEMES, SchemePart, SchemeRecipe, measure, pool, summary
+from burnin.studies.table import check_expectations
+from burnin.studies.table_schemes import TABLE_SCHEMES, WAYS, SchemePart, SchemeRecipe, measure, pool, summary
 
 # The mean log-density of iris' flowers, in standard units, under one Gaussian of them all is about -2.9.
 GAUSSIAN = -2.9
@@ -12,7 +13,7 @@ GAUSSIAN = -2.9
 
 @pytest.mark.parametrize("way", ["fit", "hybrid-base"])
 def test_hardly_trained_it_is_the_base(way: str) -> None:
-    part = SchemePart(way=way, stops=(2,), particles=32)
+    part = SchemePart(way=way, stops=(2,), stops_on_base=(2,), particles=32)
     row = measure(SchemeRecipe(title="small", table=part), lambda *_: None)
     assert row["best_update"] <= 2
     # 45 test rows, whose log-densities scatter by about 2 nats.
@@ -47,3 +48,17 @@ def test_cuts_are_averaged_and_compared_one_by_one() -> None:
         "| iris (4) | -3.00 | -3.40 (behind by 0.40 ± 0.10) | **-2.00** (behind by -1.00 ± 0.00) |"
         in summary(rows)
     )
+
+
+def test_the_small_variant_is_as_expected() -> None:
+    recipe = TABLE_SCHEMES.quick_recipe
+    assert recipe is not None
+    rows = {}
+    for name in TABLE_SCHEMES.quick_rows:
+        settings = TABLE_SCHEMES.load(recipe, TABLE_SCHEMES.rows[name])
+        rows[name] = measure(settings, lambda *_: None) | {"cpu_seconds": 1.0}
+    checks = check_expectations(settings.expected, pool(rows))
+    assert len(checks) == 2
+    missed = [check.text for check in checks if not check.holds]
+    assert not missed, missed
+    assert all(f" {words} |" in summary(rows) for words in WAYS.values())
