@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from burnin.choosing import Wishes
+from burnin.assemble import build_trainer
+from burnin.choosing import ACCEPTANCE, LONGEST, PILOT_CHAINS, Wishes, choose, in_training, settle
 from burnin.core import Outcome
 from burnin.data import EncodedRows, Encoding, Frame
 from burnin.fitted import FITTED_FILE
@@ -32,7 +33,7 @@ def table() -> EncodedRows:
 
 
 def fit(folder: Path, on_update: Callable[[int, Mapping[str, float]], None] | None = None) -> Outcome:
-    wishes = Wishes(width=8, temperature=0.5, step_size=0.1, num_steps=4, batch_size=16, max_updates=UPDATES)
+    wishes = Wishes(width=8, batch_size=16, max_updates=UPDATES)
     listener = Listener(on_update)
     return fit_rows(
         table(), wishes, EFFORT, seed=3, contamination=0.1, folder=RunFolder(folder), listener=listener
@@ -105,9 +106,44 @@ def test_chains_that_follow_are_shown_and_change_nothing(whole: Path, tmp_path: 
     d = np.array([numbers["d/chains"] for numbers in seen])
     assert np.isfinite(d).all()
     assert len(set(d.tolist())) == 1 + UPDATES // 25, "new at the first update and at every look"
-    # Two dimensions: energies have a standard deviation of about T = 0.5. Trained hardly at all, the law is
+    # Two dimensions: energies have a standard deviation of about T = 1. Trained hardly at all, the law is
     # that of the base, fitted to 48 rows.
-    assert np.abs(d).max() < 4 * 0.5 * np.sqrt(2 / 64) + 4 * 0.5 / np.sqrt(48)
+    assert np.abs(d).max() < 4 * np.sqrt(2 / 64) + 4 / np.sqrt(48)
     for numbers in seen:
-        assert 0.5 < numbers["acceptance/chains"] <= 1
+        assert 0 < numbers["acceptance/chains"] <= 1
         assert numbers["r/chains"] > 0
+
+
+def test_the_trained_network_has_chains_of_its_own() -> None:
+    """A colder density is rougher: its steps are shorter, and accepted as aimed at all the same."""
+    config, choice, base, rows = choose(table(), Wishes(width=8, batch_size=16, max_updates=UPDATES), seed=3)
+    trainer = build_trainer(config, None, rows, base)
+    trainer.train(UPDATES)
+    warm = settle(trainer, config, choice, rows, base, 1.0)[1]
+    settled, cold, model = settle(trainer, config, choice, rows, base, 0.02)
+    assert model.temperature == cold.temperature == settled.model.temperature == 0.02
+    assert settled.sampler.step_size == cold.step_size
+    # A step of ε on E at T is one of ε·T on E/T.
+    assert cold.step_size * 0.02 < warm.step_size <= LONGEST
+    # A share of 256 chains, seen at the end of the search and again in the walk; steps of a chain are not
+    # independent, so they do not make it smaller here.
+    error = np.sqrt(2 * ACCEPTANCE * (1 - ACCEPTANCE) / PILOT_CHAINS)
+    assert abs(cold.acceptance - ACCEPTANCE) < 4 * error
+    assert in_training(settled, cold).model.temperature == 1.0
+
+
+def test_what_is_told_is_not_chosen() -> None:
+    wishes = Wishes(width=8, temperature=0.5, step_size=0.07, num_steps=4, batch_size=16, max_updates=UPDATES)
+    choice = fit_rows(table(), wishes, EFFORT, seed=3, contamination=0.1)[0].about["choice"]
+    assert (choice["temperature"], choice["step_size"], choice["num_steps"]) == (0.5, 0.07, 4)
+
+
+def test_a_network_that_learned_by_heart_is_weakened() -> None:
+    """T is the one of highest held-out likelihood, and the training goes on at its own."""
+    fitted, trainer, _ = fit_rows(
+        table(), Wishes(width=64, batch_size=16, max_updates=400), EFFORT, seed=3, contamination=0.1
+    )
+    choice = fitted.about["choice"]
+    assert choice["trained_at"] == 1.0
+    assert trainer.model.temperature == 1.0
+    assert fitted.model.temperature == choice["temperature"] != 1.0

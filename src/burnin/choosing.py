@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
 
-from burnin.assemble import build_trainer
+from burnin.assemble import build_trainer, model_of
 from burnin.base_choice import BaseChoice, choose_base
 from burnin.config import load_config
 from burnin.core import ChainState, Energy, Report, Sampler
 from burnin.data import EncodedRows
 from burnin.evaluation import MixtureBase
+from burnin.evaluation.model import Model
 from burnin.rng import Streams
 from burnin.samplers import MALA, Engine, RunResult, TargetAcceptance, run
 from burnin.settings import Config, DataSettings
@@ -25,8 +26,8 @@ PILOT_CHAINS = 256
 PILOT_STEPS = 100
 PILOT_RATE = 0.5
 ACCEPTANCE = 0.574
-LONGEST = 0.5
-"""Of steps: in few dimensions an acceptance allows longer ones, which hardly move a chain further."""
+FIRST, LONGEST = 0.1, 0.5
+"""Of steps times T: in few dimensions an acceptance allows longer ones, which hardly move a chain further."""
 LENGTHS = (20, 30, 50, 75, 100)
 FORGOTTEN = 0.5
 """Displacement of chains from data that is enough: 1 is that of independent draws."""
@@ -56,13 +57,14 @@ class Choice:
     Attributes:
         base: the mixture that the network corrects, in words.
         width: of the network's three layers.
-        temperature: T.
+        temperature: T; `trained_at`, that of the training, which `settle` leaves for a better one.
         noise: on the data's whitened coordinates.
         step_size: of the chains that sample.
         num_steps: their length.
         acceptance: of a step.
         displacement: of chains from data over their length; 1 is that of independent draws.
         seconds: for an update, as the pilot measured it.
+        told: what of `temperature`, `step_size` and `num_steps` was told rather than chosen.
     """
 
     base: str
@@ -74,16 +76,23 @@ class Choice:
     acceptance: float
     displacement: float
     seconds: float
+    trained_at: float
+    told: tuple[str, ...] = ()
 
     def describe(self) -> list[str]:
         """The choices in words."""
         return [
             self.base,
-            f"network: 3 × {self.width} units, temperature {self.temperature:.3g}, "
-            f"noise of {self.noise:.2g} standard deviations on the data",
-            f"chains that sample: {self.num_steps} steps of {self.step_size:.3g} "
-            f"(acceptance {self.acceptance:.2f}, displacement {self.displacement:.2f})",
+            f"network: 3 × {self.width} units, noise of {self.noise:.2g} standard deviations on the data",
+            self.describe_settled(),
         ]
+
+    def describe_settled(self) -> str:
+        """In words what is settled once more after the training."""
+        return (
+            f"temperature {self.temperature:.3g}; chains that sample: {self.num_steps} steps of "
+            f"{self.step_size:.3g} (acceptance {self.acceptance:.2f}, displacement {self.displacement:.2f})"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Everything by name."""
@@ -103,26 +112,68 @@ def choose(
     base is diagonal along the columns, the rows that are returned have coordinates along them. A pilot
     trains for a few updates; Metropolis-adjusted chains from data then find the step that is accepted with
     `ACCEPTANCE` (`LONGEST` at most), and the shortest length that moves them half as far as independent
-    draws.
+    draws. `settle` does this again for the trained network, and chooses T.
     """
     base, chosen, rows = _base(rows, wishes, seed, report)
     width = wishes.width or _width(len(rows))
-    config = _configure(rows, wishes, seed, width, 0.1, LENGTHS[0])
+    config = _configure(rows, wishes, seed, width)
     trainer = build_trainer(config, engine, rows, base)
     updates, before = min(PILOT_UPDATES, wishes.max_updates), time.perf_counter()
     trainer.train(updates)
     seconds = (time.perf_counter() - before) / updates
-    probe = _Probe(trainer, Streams(seed)["pilot"])
-    step_size = wishes.step_size or min(LONGEST, probe.step_size())
-    lengths = (wishes.num_steps,) if wishes.num_steps is not None else LENGTHS
-    length, acceptance, displacement = lengths[0], 0.0, 0.0
-    for length in lengths:
-        acceptance, displacement = probe.walk(step_size, length)
-        if displacement >= FORGOTTEN:
-            break
-    config = _configure(rows, wishes, seed, width, step_size, length)
-    settled = (width, config.model.temperature, config.data.noise, step_size, length)
-    return config, Choice(chosen.describe(), *settled, acceptance, displacement, seconds), base, rows
+    settled = ("temperature", "step_size", "num_steps")
+    told = tuple(name for name in settled if getattr(wishes, name) is not None)
+    first = Choice(
+        chosen.describe(),
+        width,
+        config.model.temperature,
+        config.data.noise,
+        wishes.step_size or FIRST,
+        wishes.num_steps or LENGTHS[0],
+        acceptance=0.0,
+        displacement=0.0,
+        seconds=seconds,
+        trained_at=config.model.temperature,
+        told=told,
+    )
+    probe = _Probe(trainer.model.eval(), config, rows, Streams(seed)["pilot"], trainer.engine)
+    config, choice = probe.settle(config, first)
+    return config, choice, base, rows
+
+
+def in_training(config: Config, choice: Choice) -> Config:
+    """The configuration of the training, whose T is not that of the finished density."""
+    return _at(config, choice.trained_at)
+
+
+def settle(
+    trainer: Trainer, config: Config, choice: Choice, rows: EncodedRows, base: MixtureBase, temperature: float
+) -> tuple[Config, Choice, Model]:
+    """T and the chains for a network that has been trained, and the model that it makes with them.
+
+    The pilot chose the chains for one that had hardly begun; a trained one is rougher and wants shorter
+    steps.
+
+    Arguments:
+        trainer: has the network.
+        config: of the training.
+        choice: of the pilot.
+        rows: the data, from which chains start.
+        base: what the network corrects.
+        temperature: the best for it, taken unless another was told.
+    """
+    config = _at(config, choice.trained_at if "temperature" in choice.told else temperature)
+    choice = replace(choice, temperature=config.model.temperature)
+    settled = build_trainer(config, trainer.engine, rows, base)
+    settled.restore(trainer.snapshot())
+    energy, stream = model_of(settled, config, base).energy, Streams(config.run.seed)["settled"]
+    config, choice = _Probe(energy, config, rows, stream, trainer.engine).settle(config, choice)
+    return config, choice, model_of(settled, config, base)
+
+
+def _at(config: Config, temperature: float) -> Config:
+    model = config.model.model_copy(update={"temperature": temperature})
+    return config.model_copy(update={"model": model})
 
 
 def _base(
@@ -139,17 +190,41 @@ def _base(
 
 
 class _Probe:
-    """Chains from data under what the pilot has learned."""
+    """Chains from data under what has been learned."""
 
-    def __init__(self, trainer: Trainer, generator: torch.Generator) -> None:
-        self._energy: Energy = trainer.model.eval()
-        self._start = trainer.parts.data.sample(PILOT_CHAINS, generator)
-        self._generator, self._engine = generator, trainer.engine
-        self._temperature: float = trainer.model.temperature  # type: ignore[assignment]
+    def __init__(
+        self,
+        energy: Energy,
+        config: Config,
+        rows: EncodedRows,
+        generator: torch.Generator,
+        engine: Engine | None,
+    ) -> None:
+        self._energy, self._generator, self._engine = energy, generator, engine
+        self._start = rows.sample(PILOT_CHAINS, generator)
+        self._temperature = config.model.temperature
+
+    def settle(self, config: Config, choice: Choice) -> tuple[Config, Choice]:
+        """Both with the step that is accepted as aimed at, and the shortest length that moves far enough."""
+        step_size = choice.step_size
+        if "step_size" not in choice.told:
+            step_size = min(LONGEST / self._temperature, self.step_size())
+        lengths = (choice.num_steps,) if "num_steps" in choice.told else LENGTHS
+        length, acceptance, displacement = lengths[0], 0.0, 0.0
+        for length in lengths:
+            acceptance, displacement = self.walk(step_size, length)
+            if displacement >= FORGOTTEN:
+                break
+        sampler = config.sampler.model_copy(update={"num_steps": length, "step_size": step_size})
+        found = replace(
+            choice, step_size=step_size, num_steps=length, acceptance=acceptance, displacement=displacement
+        )
+        return config.model_copy(update={"sampler": sampler}), found
 
     def step_size(self) -> float:
         """The step that is accepted with `ACCEPTANCE`."""
-        sampler = MALA(0.1, self._temperature, TargetAcceptance(ACCEPTANCE, until=None, rate=PILOT_RATE))
+        first = FIRST / self._temperature
+        sampler = MALA(first, self._temperature, TargetAcceptance(ACCEPTANCE, until=None, rate=PILOT_RATE))
         return float(self._run(sampler, PILOT_STEPS).state.step_size)
 
     def walk(self, step_size: float, num_steps: int) -> tuple[float, float]:
@@ -174,9 +249,7 @@ def _width(n: int) -> int:
     return 32 if n < 500 else 64 if n < 5000 else 128
 
 
-def _configure(
-    rows: EncodedRows, wishes: Wishes, seed: int, width: int, step_size: float, length: int
-) -> Config:
+def _configure(rows: EncodedRows, wishes: Wishes, seed: int, width: int) -> Config:
     table = load_config("table")
     noise = NOISE * len(rows) ** (-1 / (rows.dim + 4)) if wishes.noise is None else wishes.noise
     run = {"seed": seed, "updates": wishes.max_updates, "batch_size": wishes.batch_size}
@@ -194,7 +267,6 @@ def _configure(
             "data": DataSettings(rows=ROWS_FILE, noise=noise),
             "run": table.run.model_copy(update=run),
             "model": table.model.model_copy(update=model),
-            "sampler": table.sampler.model_copy(update={"num_steps": length, "step_size": step_size}),
             "optimizer": table.optimizer.model_copy(update={"learning_rate": rate}),
         }
     )

@@ -34,8 +34,8 @@ class EnergyDensity(TrainedDensity):
     Arguments:
         components: Gaussians of each of q's five mixtures; None chooses.
         width: units in each of the network's three layers; None chooses by the number of rows.
-        temperature: T; None takes 1.
-        step_size: of the chains that sample; None chooses by a pilot run.
+        temperature: T; None takes 1 in training, and then what fits the held-out rows best.
+        step_size: of the chains that sample; None chooses by a pilot run, and again after the training.
         num_steps: length of those chains; None chooses likewise.
         noise: Gaussian noise on the data, in standard deviations; None takes a fifth of Scott's bandwidth.
         learning_rate: of Adam; None takes the recipe's.

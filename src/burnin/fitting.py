@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from burnin.assemble import build_trainer, model_of
-from burnin.choosing import BASE_FILE, ROWS_FILE, Choice, Wishes, choose
+from burnin.assemble import build_trainer
+from burnin.choosing import BASE_FILE, ROWS_FILE, Choice, Wishes, choose, in_training, settle
 from burnin.config import dump_config, read_run_config
 from burnin.core import DivergedError, InputError, Outcome, Report
 from burnin.data import EncodedRows
@@ -113,8 +114,7 @@ def fit_rows(
     if folder is not None:
         rows.save(folder.path / ROWS_FILE)
         base.save(folder.path / BASE_FILE)
-        folder.config_path.write_text(dump_config(config), encoding="utf-8")
-        (folder.path / CHOICE_FILE).write_text(json.dumps(choice.as_dict(), indent=1), encoding="utf-8")
+        _write_choices(folder, config, choice)
         write_origin(folder.path)
     trainer = build_trainer(config, engine, rows, base)
     return _train(trainer, config, choice, rows, base, effort, contamination, folder, told, began)
@@ -140,6 +140,7 @@ def resume_rows(
             contamination = float(json.loads(held.read_text(encoding="utf-8"))["contamination"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(f"{folder.path}: {CHOICE_FILE} or {FITTED_FILE} is damaged ({error})") from error
+    config = in_training(config, choice)
     trainer = build_trainer(config, engine, rows, base)
     snapshot = _newest(folder.path)
     trainer.restore(snapshot)
@@ -173,6 +174,7 @@ def go_on(
     engine: Engine | None = None,
 ) -> tuple[FittedTable, Trainer, Outcome]:
     """Trains further on rows of the same encoding, for at most `updates` updates."""
+    config = in_training(config, choice)
     trainer = build_trainer(config, engine, rows, base)
     trainer.restore(snapshot)
     run = config.run.model_copy(update={"updates": trainer.step + updates})
@@ -225,10 +227,19 @@ def _train(
         forget_after(folder.path, trainer.step)
         save_checkpoint(folder.path, trainer.step, watch.best)
     told.say(f"{watch.why}; the best was at update {trainer.step} of {trained_for}")
-    fitted = _finish(trainer, config, choice, rows, base, effort, contamination, told, trained_for)
+    config, choice, model = settle(trainer, config, choice, rows, base, watch.best_temperature())
+    told.say(f"after the training: {choice.describe_settled()}")
+    about = {"choice": choice.as_dict(), "updates": trainer.step, "trained_for": trained_for}
+    fitted = _finish(model, config, rows, base, effort, contamination, told, about)
     if folder is not None:
+        _write_choices(folder, config, choice)
         fitted.save(folder.path)
     return fitted, trainer, outcome
+
+
+def _write_choices(folder: RunFolder, config: Config, choice: Choice) -> None:
+    folder.config_path.write_text(dump_config(config), encoding="utf-8")
+    (folder.path / CHOICE_FILE).write_text(json.dumps(choice.as_dict(), indent=1), encoding="utf-8")
 
 
 def _keep_last(folder: Path, step: int, stopped: Snapshot | None) -> None:
@@ -241,18 +252,16 @@ def _keep_last(folder: Path, step: int, stopped: Snapshot | None) -> None:
 
 
 def _finish(
-    trainer: Trainer,
+    model: Model,
     config: Config,
-    choice: Choice,
     rows: EncodedRows,
     base: MixtureBase,
     effort: Effort,
     contamination: float,
     told: Listener,
-    trained_for: int,
+    about: dict[str, Any],
 ) -> FittedTable:
     streams = Streams(config.run.seed)
-    model = model_of(trainer, config, base)
     try:
         normaliser = normalise(
             model.energy,
@@ -266,7 +275,6 @@ def _finish(
     except NotReachedError as error:
         raise DivergedError(f"what was trained is no density around the data: {error}") from error
     mass = _mass(model, rows, streams)
-    about = {"choice": choice.as_dict(), "updates": trainer.step, "trained_for": trained_for}
     codes = rows.all_codes()
     if len(codes) > REFERENCE_ROWS:
         codes = codes[np.random.default_rng(config.run.seed).permutation(len(codes))[:REFERENCE_ROWS]]

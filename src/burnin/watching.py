@@ -36,6 +36,7 @@ class Watch:
         seen: Snapshot | None,
     ) -> None:
         streams = Streams(config.run.seed)
+        self._none_held_out = rows.held_out is None
         held = (rows.held_out or rows).each(streams["held-out"])
         # The same draws of the base at every look, and after every pause.
         self._track = LikelihoodTrack(config.model.temperature, held, base, streams["track"])
@@ -89,7 +90,16 @@ class Watch:
         else:
             self._since += 1
 
+    def best_temperature(self) -> float:
+        """The T at which the network as it is now fits the held-out rows best; without such, that of now."""
+        if self._none_held_out:
+            return self._corrected().temperature
+        return self._track.best_temperature(self._corrected())
+
     def _look(self) -> Look:
+        return self._track.look(self._corrected())
+
+    def _corrected(self) -> MixtureFactor:
         model = self._trainer.model
         assert isinstance(model, MixtureFactor)
-        return self._track.look(model)
+        return model

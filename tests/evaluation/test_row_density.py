@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 import torch
 from scipy import stats
 from torch import Tensor, nn
@@ -126,10 +127,10 @@ def test_a_long_tail_in_the_plane_is_not_left_to_a_coarse_grid() -> None:
 
 
 class Narrowed:
-    """The correction that makes N(0, 1) of N(0, wide²) in every dimension."""
+    """The correction that makes N(0, 1) of N(0, wide²) in every dimension, at T = `times`."""
 
-    def __init__(self, wide: float) -> None:
-        self._rest = 0.5 * (1 - 1 / wide**2)
+    def __init__(self, wide: float, times: float = 1.0) -> None:
+        self._rest = 0.5 * times * (1 - 1 / wide**2)
 
     def correction(self, x: Tensor) -> Tensor:
         return self._rest * x.square().sum(1)
@@ -150,6 +151,21 @@ def test_the_track_says_the_likelihood_and_when_it_does_not_know_it() -> None:
     far = MixtureBase(torch.zeros(1), torch.zeros(1, 20).double(), 4 * torch.ones(1, 20).double())
     lost = LikelihoodTrack(1.0, torch.randn(10, 20, generator=stream), far, stream).look(Narrowed(4.0))
     assert not lost.trusted
+
+
+@pytest.mark.parametrize("times", [0.7, 3.0])
+def test_the_best_temperature_undoes_what_is_too_strong_or_too_weak(times: float) -> None:
+    stream = torch.Generator().manual_seed(1)
+    dim, wide = 3, 1.4
+    points = torch.randn(2000, dim, generator=stream)
+    base = MixtureBase(torch.zeros(1), torch.zeros(1, dim).double(), wide * torch.ones(1, dim).double())
+    track = LikelihoodTrack(1.0, points, base, stream, draws=5000)
+    found = times / track.best_temperature(Narrowed(wide, times))
+    # The curvature of the likelihood in 1/T is the correction's variance under p, times²·spread²: the best
+    # has a standard error of the two means' over that.
+    spread = Narrowed(wide).correction(points).std().item()
+    error = math.sqrt(1 / 2000 + 1 / track.look(Narrowed(wide)).draws) / spread
+    assert abs(found - 1) < 4 * error
 
 
 def test_fresh_noise_stays_in_the_cells() -> None:

@@ -13,6 +13,9 @@ from burnin.objectives import Corrected
 
 ENOUGH = 30.0
 """Effective draws below which a look is not to be trusted."""
+COLDEST, HOTTEST = 0.5, 10.0
+"""Temperatures between which the best is looked for."""
+HALVINGS = 40
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,10 @@ class LikelihoodTrack:
         >>> look = LikelihoodTrack(1.0, points, base, stream).look(Narrower())
         >>> round(look.value, 1), look.trusted  # -½ log 2π - ½
         (-1.4, True)
+        >>> class TooNarrow:  # twice that correction: half of it, T = 2, is right
+        ...     def correction(self, x): return 2 * Narrower().correction(x)
+        >>> round(LikelihoodTrack(1.0, points, base, stream).best_temperature(TooNarrow()))
+        2
     """
 
     def __init__(
@@ -75,3 +82,24 @@ class LikelihoodTrack:
         log_z = log_weight.logsumexp(0).item() - math.log(len(log_weight))
         draws = 1 / log_weight.softmax(0).square().sum().item()
         return Look(self._at_base - held - log_z, draws)
+
+    def best_temperature(self, energy: Corrected) -> float:
+        """The T at which the held-out likelihood is highest, between `COLDEST` and `HOTTEST`.
+
+        A correction that has learned too much by heart is too strong, and a higher T weakens it. At fixed f
+        the p of all T are an exponential family in 1/T, so the likelihood is concave there, with the slope
+        ⟨f⟩ under p less ⟨f⟩ of the held-out points: halving finds its zero.
+        """
+        with torch.no_grad():
+            held = energy.correction(self._held_out).double().mean()
+            drawn = energy.correction(self._draws).double()
+        low, high = 1 / HOTTEST, 1 / COLDEST
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            weight = (-middle * drawn).softmax(0)
+            trusted = 1 / weight.square().sum().item() >= ENOUGH
+            if trusted and ((weight * drawn).sum() - held).item() > 0:
+                low = middle
+            else:
+                high = middle
+        return 2 / (low + high)
