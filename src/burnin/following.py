@@ -10,7 +10,7 @@ from burnin.assemble_chains import build_sampler
 from burnin.core import Density
 from burnin.evaluation import MixtureBase
 from burnin.rng import Streams
-from burnin.samplers import run
+from burnin.samplers import Engine, run
 from burnin.settings import Config
 from burnin.training import Trainer
 from burnin.training.parts import Metrics
@@ -49,6 +49,8 @@ class FollowingChains:
         self._stream = Streams(config.run.seed)["following"]
         self._sampler = build_sampler(config.sampler, config.model.temperature)
         self._position = base.sample(CHAINS, self._stream)
+        # Not the trainer's, which counts on more steps than these few and might compile for them.
+        self._engine = Engine(config.run.compile, threads=trainer.engine.threads)
 
     def look(self) -> Metrics:
         """d = ⟨E(data)⟩ - ⟨E(chains)⟩, r = ⟨‖∇E‖⟩ along the steps, acceptance and step size."""
@@ -60,7 +62,7 @@ class FollowingChains:
             state,
             num_steps=STEPS,
             generator=self._stream,
-            engine=self._trainer.engine,
+            engine=self._engine,
         )
         self._position = result.state.position
         with torch.no_grad():

@@ -238,6 +238,8 @@ class Trainer:
                     if done:
                         return Outcome.OK
         finally:
+            # Chains that come later count for themselves.
+            self.engine.expected_steps = 0
             if log is not None:
                 log.close()
         return Outcome.OK
