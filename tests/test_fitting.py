@@ -15,9 +15,10 @@ import torch
 from burnin.assemble import build_trainer
 from burnin.choosing import ACCEPTANCE, LONGEST, PILOT_CHAINS, Wishes, choose, in_training, settle
 from burnin.core import Outcome
+from burnin.correcting import LAST_FOLDER, Effort, Listener
 from burnin.data import EncodedRows, Encoding, Frame
 from burnin.fitted import FITTED_FILE
-from burnin.fitting import LAST_FOLDER, Effort, Listener, fit_rows, resume_rows
+from burnin.fitting import fit_rows, resume_rows
 from burnin.training import RunFolder, load_checkpoint, read_metrics
 from burnin.training.checkpoint import checkpoint_steps
 

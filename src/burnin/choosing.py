@@ -11,7 +11,7 @@ import torch
 from burnin.assemble import build_trainer, model_of
 from burnin.base_choice import BaseChoice, choose_base
 from burnin.config import load_config
-from burnin.core import ChainState, Energy, Report, Sampler
+from burnin.core import Density, Report, Sampler
 from burnin.data import EncodedRows
 from burnin.evaluation import MixtureBase
 from burnin.evaluation.model import Model
@@ -56,9 +56,9 @@ class Choice:
 
     Attributes:
         base: the mixture that the network corrects, in words.
-        width: of the network's three layers.
+        network: its size, in words.
         temperature: T; `trained_at`, that of the training, which `settle` leaves for a better one.
-        noise: on the data's whitened coordinates.
+        noise: standard deviation of that on the data's coordinates.
         step_size: of the chains that sample.
         num_steps: their length.
         acceptance: of a step.
@@ -68,7 +68,7 @@ class Choice:
     """
 
     base: str
-    width: int
+    network: str
     temperature: float
     noise: float
     step_size: float
@@ -83,7 +83,7 @@ class Choice:
         """The choices in words."""
         return [
             self.base,
-            f"network: 3 × {self.width} units, noise of {self.noise:.2g} standard deviations on the data",
+            f"network: {self.network}, noise of {self.noise:.2g} on the data",
             self.describe_settled(),
         ]
 
@@ -125,7 +125,7 @@ def choose(
     told = tuple(name for name in settled if getattr(wishes, name) is not None)
     first = Choice(
         chosen.describe(),
-        width,
+        f"3 × {width} units",
         config.model.temperature,
         config.data.noise,
         wishes.step_size or FIRST,
@@ -136,9 +136,8 @@ def choose(
         trained_at=config.model.temperature,
         told=told,
     )
-    probe = _Probe(trainer.model.eval(), config, rows, Streams(seed)["pilot"], trainer.engine)
-    config, choice = probe.settle(config, first)
-    return config, choice, base, rows
+    probe = Probe(model_of(trainer, config, base), rows, Streams(seed)["pilot"])
+    return *probe.settle(config, first), base, rows
 
 
 def in_training(config: Config, choice: Choice) -> Config:
@@ -147,7 +146,7 @@ def in_training(config: Config, choice: Choice) -> Config:
 
 
 def settle(
-    trainer: Trainer, config: Config, choice: Choice, rows: EncodedRows, base: MixtureBase, temperature: float
+    trainer: Trainer, config: Config, choice: Choice, data: Density, base: MixtureBase, temperature: float
 ) -> tuple[Config, Choice, Model]:
     """T and the chains for a network that has been trained, and the model that it makes with them.
 
@@ -158,16 +157,16 @@ def settle(
         trainer: has the network.
         config: of the training.
         choice: of the pilot.
-        rows: the data, from which chains start.
+        data: from which chains start.
         base: what the network corrects.
         temperature: the best for it, taken unless another was told.
     """
     config = _at(config, choice.trained_at if "temperature" in choice.told else temperature)
     choice = replace(choice, temperature=config.model.temperature)
-    settled = build_trainer(config, trainer.engine, rows, base)
+    settled = build_trainer(config, trainer.engine, data, base)
     settled.restore(trainer.snapshot())
-    energy, stream = model_of(settled, config, base).energy, Streams(config.run.seed)["settled"]
-    config, choice = _Probe(energy, config, rows, stream, trainer.engine).settle(config, choice)
+    model, stream = model_of(settled, config, base), Streams(config.run.seed)["settled"]
+    config, choice = Probe(model, data, stream).settle(config, choice)
     return config, choice, model_of(settled, config, base)
 
 
@@ -189,20 +188,13 @@ def _base(
     return base.moved(matrix, torch.zeros_like(base.means[0])), chosen, rows
 
 
-class _Probe:
+class Probe:
     """Chains from data under what has been learned."""
 
-    def __init__(
-        self,
-        energy: Energy,
-        config: Config,
-        rows: EncodedRows,
-        generator: torch.Generator,
-        engine: Engine | None,
-    ) -> None:
-        self._energy, self._generator, self._engine = energy, generator, engine
-        self._start = rows.sample(PILOT_CHAINS, generator)
-        self._temperature = config.model.temperature
+    def __init__(self, model: Model, data: Density, generator: torch.Generator) -> None:
+        self._model, self._generator = model, generator
+        self._start = data.sample(PILOT_CHAINS, generator)
+        self._temperature = model.temperature
 
     def settle(self, config: Config, choice: Choice) -> tuple[Config, Choice]:
         """Both with the step that is accepted as aimed at, and the shortest length that moves far enough."""
@@ -234,14 +226,14 @@ class _Probe:
         return result.acceptance, (way / (2 * self._start.var(0).clamp(min=1e-12))).mean().item()
 
     def _run(self, sampler: Sampler, num_steps: int) -> RunResult:
-        state: ChainState = sampler.init(self._energy, self._start)
+        state = sampler.init(self._model.energy, self._start, scale=self._model.scale)
         return run(
             sampler,
-            self._energy,
+            self._model.energy,
             state,
             num_steps=num_steps,
             generator=self._generator,
-            engine=self._engine,
+            engine=self._model.engine,
         )
 
 

@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from burnin.choosing import Choice, Wishes
 from burnin.core import InputError, Outcome
+from burnin.correcting import Effort, Listener
 from burnin.data import EncodedRows, Encoding, Frame
 from burnin.fitted import FittedTable, MeanDensity, require_contamination
-from burnin.fitting import Effort, Listener, fit_rows, go_on
+from burnin.fitting import fit_rows, go_on
 from burnin.samplers import Engine
 from burnin.trained import TrainedDensity
 from burnin.training import RunFolder, Trainer

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from burnin.config import load_config, read_run_config
 from burnin.core import InputError, Outcome
+from burnin.correcting import Listener
 from burnin.data import Frame, save_frame
 from burnin.data.folders import ENDINGS, PictureFolder, read_folder
-from burnin.fitting import Listener
 from burnin.picture_fitting import FittedPictures, fit_pictures, of_pictures, resume_pictures
 from burnin.terminal import make_console, stages_bar, training_bar
 from burnin.training import RunFolder

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from burnin.assemble import build_trainer, load_model, model_of
 from burnin.config import dump_config, load_config, read_run_config
 from burnin.core import InputError, Outcome, evaluate
+from burnin.correcting import Effort, Listener
 from burnin.data import Pictures
 from burnin.evaluation.model import Model
 from burnin.fitted import FITTED_FILE, quantiles, require_contamination
-from burnin.fitting import Effort, Listener
 from burnin.samplers import Engine
 from burnin.settings import Config, DataSettings
 from burnin.training import RunFolder, Trainer, load_checkpoint

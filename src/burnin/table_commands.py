@@ -76,8 +76,9 @@ def fit_table(
     """
     import torch
 
+    from burnin.correcting import Effort, Listener
     from burnin.estimator import EnergyDensity
-    from burnin.fitting import Effort, Listener, resume_rows
+    from burnin.fitting import resume_rows
     from burnin.picture_commands import fit_folder, resume_folder
     from burnin.runs import available_cores
     from burnin.samplers import Engine

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 import torch
+from torch import Tensor
 
 from burnin.core import CheckpointError
-from burnin.data import EncodedRows
 from burnin.energies import MixtureFactor
 from burnin.evaluation import MixtureBase
 from burnin.evaluation.tracking import LikelihoodTrack, Look
@@ -22,13 +22,15 @@ LOOK_EVERY = 25
 class Watch:
     """Looks at the held-out likelihood, keeps the best weights, and says when it is enough.
 
-    With `seen`, from a checkpoint, it goes on from what it had seen then.
+    The points are `apart` when training does not see them. With `seen`, from a checkpoint, it goes on from
+    what it had seen then.
     """
 
     def __init__(
         self,
         trainer: Trainer,
-        rows: EncodedRows,
+        points: Tensor,
+        apart: bool,
         base: MixtureBase,
         config: Config,
         patience: int,
@@ -36,10 +38,9 @@ class Watch:
         seen: Snapshot | None,
     ) -> None:
         streams = Streams(config.run.seed)
-        self._none_held_out = rows.held_out is None
-        held = (rows.held_out or rows).each(streams["held-out"])
+        self._apart = apart
         # The same draws of the base at every look, and after every pause.
-        self._track = LikelihoodTrack(config.model.temperature, held, base, streams["track"])
+        self._track = LikelihoodTrack(config.model.temperature, points, base, streams["track"])
         self._trainer, self._patience, self._deadline = trainer, patience, deadline
         self._looked, self._since = -1, 0
         self.gained, self.late = False, False
@@ -91,8 +92,8 @@ class Watch:
             self._since += 1
 
     def best_temperature(self) -> float:
-        """The T at which the network as it is now fits the held-out rows best; without such, that of now."""
-        if self._none_held_out:
+        """The T at which the network as it is now fits the held-out points best; without such, its own."""
+        if not self._apart:
             return self._corrected().temperature
         return self._track.best_temperature(self._corrected())
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from burnin.core import ChainState, StepInfo
+from burnin.evaluation.bridge import Bridge, MixtureBase
 from burnin.evaluation.chains import Sampled, run_on
+from burnin.evaluation.likelihood import NUM_LEAPFROG
 from burnin.evaluation.model import Chain, Model
+from burnin.evaluation.walk import NotReachedError, Walk
 from burnin.samplers import MALA, Annealed, Knots, Langevin, Schedule, TargetAcceptance
 from burnin.samplers.run import Progress
 from burnin.starts import FromNoise
 
 KEPT = 100
 """Positions kept along each adjusted chain, for its diagnostics."""
+MOST_LAWS = 100
+"""Between a widened base and the model."""
 HOTTEST = 8.0
 WIDER = 1.5
 
@@ -51,8 +58,15 @@ def cooled_from_afar(
     """A population that may end wherever the density has mass, masses of its modes included.
 
     n chains from Gaussian noise half again as wide as the data, at 8 T for a fifth of the steps, cooled to T
-    until four fifths, with Metropolis adjustment and resampling by the annealing weights (`Annealed`).
+    until four fifths, with Metropolis adjustment and resampling by the annealing weights (`Annealed`). Where
+    the model corrects a mixture, the chains come from that, its Gaussians made wider: a mixture of narrow and
+    wide ones has other masses at other temperatures, which cooling would have to undo, and cannot in many
+    dimensions. They go from law to law on the straight way between the two log-densities. A Gaussian that is
+    w times as wide is log w - ½ + ½/w² ≈ (log w)² nats away in each dimension, and a population keeps its
+    shares of many Gaussians over about a nat in all: w = exp(1/sqrt(dim)), half again at most.
     """
+    if model.base is not None:
+        return _walked_from_afar(model, model.base, n, num_steps, generator, progress)
     matched = FromNoise.matched(data)
     spread = matched.scale if isinstance(matched.scale, tuple) else (matched.scale,)
     noise = FromNoise("gaussian", tuple(WIDER * value for value in spread), matched.shift)
@@ -61,6 +75,27 @@ def cooled_from_afar(
     sampler = Annealed(inner, heat, 0.5)
     start = noise.sample((n, model.data.dim), generator)
     state = sampler.init(model.energy, start, scale=model.scale)
+    return run_on(model, Chain(sampler, num_steps), state, num_steps, generator, progress)
+
+
+def _walked_from_afar(
+    model: Model,
+    base: MixtureBase,
+    n: int,
+    num_steps: int,
+    generator: torch.Generator,
+    progress: Progress | None,
+) -> Sampled:
+    wider = min(WIDER, math.exp(1 / math.sqrt(model.data.dim)))
+    wide = MixtureBase(base.log_weights, base.means, wider * base.factors)
+    walk = Walk(Bridge(model.energy, model.temperature, wide, 0.0), NUM_LEAPFROG, generator, lambda *_: None)
+    try:
+        position = walk.pilot(n, MOST_LAWS).ends
+    except NotReachedError:
+        # Nothing leads to the model's law from there: what is left at the start is judged, and is not there.
+        position = wide.sample(n, generator)
+    sampler = MALA(last_step(model), model.temperature, TargetAcceptance.hybrid_paper(until=num_steps))
+    state = sampler.init(model.energy, position, scale=model.scale)
     return run_on(model, Chain(sampler, num_steps), state, num_steps, generator, progress)
 
 

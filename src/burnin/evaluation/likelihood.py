@@ -184,12 +184,13 @@ def log_normaliser(
         )
     walk = Walk(Bridge(energy, temperature, base, 0.0), num_leapfrog, generator, report or (lambda *_: None))
     # As many laws as their square allows: with more, what most_laws leaves would scatter too much.
-    shares, steps = walk.pilot(particles, math.ceil(2 * math.sqrt(most_laws * variance)))
-    length = len(shares) - 1
+    pilot = walk.pilot(particles, math.ceil(2 * math.sqrt(most_laws * variance)))
+    length = len(pilot.steps)
     wanted = max(FEWEST_LAWS / length, length / variance)
     finer = max(1, min(math.ceil(wanted), most_laws // length))
     while True:
-        found = _there_and_back(walk, divided(shares, finer), _repeated(steps, finer), particles, draws)
+        shares, steps = divided(pilot.shares, finer), _repeated(pilot.steps, finer)
+        found = _there_and_back(walk, shares, steps, particles, draws)
         low, high = found.interval
         if high - low <= WIDE or FINER * finer * length > min(most_laws, MOST_AGAIN):
             return found

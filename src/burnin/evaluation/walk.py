@@ -31,6 +31,16 @@ class NotReachedError(InputError):
 
 
 @dataclass(frozen=True)
+class Pilot:
+    """The laws from the base, 0, to the model, 1; a leapfrog step for each way from one to the next; and the
+    population that found them, at its end."""
+
+    shares: list[float]
+    steps: list[float]
+    ends: Tensor
+
+
+@dataclass(frozen=True)
 class Walk:
     """Moves a population along the bridge.
 
@@ -46,8 +56,8 @@ class Walk:
     generator: torch.Generator
     report: Report
 
-    def pilot(self, particles: int, most: int) -> tuple[list[float], list[float]]:
-        """At most so many laws from 0 to 1, and a leapfrog step for each way from one to the next."""
+    def pilot(self, particles: int, most: int) -> Pilot:
+        """Finds the laws, at most so many, by a population that is resampled at each."""
         x, share, step = self.bridge.base.sample(particles, self.generator), 0.0, 0.5
         shares: list[float] = [0.0]
         steps: list[float] = []
@@ -62,7 +72,7 @@ class Walk:
             shares.append(share)
             steps.append(step)
             self.report("likelihood, pilot", int(100 * share), 100)
-        return shares, steps
+        return Pilot(shares, steps, x)
 
     def weigh(
         self, x: Tensor, shares: Sequence[float], steps: Sequence[float], what: str

@@ -113,9 +113,11 @@ class _Learner:
         self._streams = Streams(seed)
 
     def by_contrast(self, config: Config, base: MixtureBase) -> tuple[Model, float, float, int]:
-        """As `burnin fit` does: the best by a look every 25 updates."""
+        """As `burnin fit` does: the best by a look every 25 updates; at T = 1 as the others."""
         trainer = build_trainer(config, None, self._rows, base)
-        watch = Watch(trainer, self._rows, base, config, self._part.patience, None, None)
+        apart = self._rows.held_out
+        points = (apart or self._rows).each(Streams(config.run.seed)["held-out"])
+        watch = Watch(trainer, points, apart is not None, base, config, self._part.patience, None, None)
         trainer.train(config.run.updates, enough=watch.enough, on_update=self._told(config))
         watch.look(trainer.step)
         trainer.restore(watch.best)
