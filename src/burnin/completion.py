@@ -54,7 +54,12 @@ def commands_of(app: typer.Typer) -> dict[str, Command]:
     """Every command of the program, with its options."""
     from burnin.studies import STUDIES
 
-    words = {"train": tuple(recipe_names()), "reproduce": tuple(STUDIES), "completion": tuple(_WRITERS)}
+    words = {
+        "train": tuple(recipe_names()),
+        "reproduce": tuple(STUDIES),
+        "completion": tuple(_WRITERS),
+        "data": ("list", "get"),
+    }
     group: Any = typer.main.get_command(app)
     found = {}
     for name, command in sorted(group.commands.items()):
