@@ -53,7 +53,7 @@ def build_data(config: Config) -> Density:
     sources = (settings.name, settings.file, settings.rows, settings.pictures, settings.folder)
     if sum(given is not None for given in sources) != 1:
         raise InputError(
-            "data needs either a name (data.name), a file (data.file) or a folder of pictures (data.folder)"
+            "data needs either a name (data.name), or a file (data.file), or a folder (data.folder)"
         )
     data: Density
     if settings.name == "ica":

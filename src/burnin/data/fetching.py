@@ -43,7 +43,6 @@ def fetch_file(
         InputError: without a network, when the transfer is cut off, or when the checksum is another.
     """
     told = _say if report is None else report
-    target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         found = _transfer(address, part, told, timeout)
@@ -98,15 +97,17 @@ def _transfer(address: str, part: Path, report: Report, timeout: float) -> str:
     """Writes what comes from the address to a file; its checksum."""
     request = urllib.request.Request(address, headers={"User-Agent": "burnin"})
     what, digest, done = f"{address.rsplit('/', 1)[-1]}, kB", _md5(), 0
-    with urllib.request.urlopen(request, timeout=timeout) as answer, part.open("wb") as file:
+    with urllib.request.urlopen(request, timeout=timeout) as answer:
         length = answer.headers.get("Content-Length")
         total = int(length) if length is not None and length.isdecimal() else None
         report(what, 0, (total or 0) // 1000)
-        while block := answer.read(BLOCK):
-            file.write(block)
-            digest.update(block)
-            done += len(block)
-            report(what, done // 1000, (total or done) // 1000)
+        part.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as file:
+            while block := answer.read(BLOCK):
+                file.write(block)
+                digest.update(block)
+                done += len(block)
+                report(what, done // 1000, (total or done) // 1000)
     if total is not None and done != total:
         raise InputError(f"{address} was cut off after {done} of {total} bytes: try again")
     return digest.hexdigest()

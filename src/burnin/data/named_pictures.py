@@ -117,13 +117,13 @@ def require_files(
     wanted = _wanted(layout, place, labelled)
     if offline() and any(_archive(layout, root, file) is None for file in wanted):
         raise _absent(name, layout, root, wanted, f"is incomplete, and {OFFLINE_VARIABLE} is set")
-    root.mkdir(parents=True, exist_ok=True)
-    with FileLock(root / f".{name}.lock"):  # studies read their data in several processes
-        try:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with FileLock(root / f".{name}.lock"):  # studies read their data in several processes
             for file in _wanted(layout, place, labelled):
                 _get(file, layout, root, place, report)
-        except InputError as error:
-            raise _absent(name, layout, root, wanted, str(error)) from error
+    except (InputError, OSError) as error:
+        raise _absent(name, layout, root, wanted, str(error)) from error
     found = find_files(name, root, labelled=labelled)
     if found is None:
         raise _absent(name, layout, root, wanted, f"{place} lacks files that its archive should hold")

@@ -212,7 +212,7 @@ CLOTHES = (
 )
 THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
-SETS: Mapping[str, PictureSet] = {
+SETS: dict[str, PictureSet] = {
     "mnist": PictureSet("60,000 + 10,000 digits, 28×28, grey", (_MNIST,), DIGITS),
     "fashion-mnist": PictureSet("60,000 + 10,000 pieces of clothing, 28×28, grey", (_FASHION,), CLOTHES),
     "cifar10": PictureSet(
