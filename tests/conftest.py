@@ -1,4 +1,4 @@
-"""Compiled code and data go to folders of the tests: no test depends on what a machine has cached."""
+"""Compiled code and data go to folders of the tests, which have no network: none depends on the machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.data.files import some_bytes, write_idx
+from tests.data.files import write_every_set
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -20,6 +20,7 @@ def cache_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     folder = tmp_path_factory.getbasetemp().parent / "cache"  # the workers of one session share it
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
+        patch.setenv("BURNIN_OFFLINE", "1")
         yield
 
 
@@ -27,6 +28,4 @@ def cache_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 def small_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The data sets of pictures that are read from files, with few pictures in them."""
     monkeypatch.setenv("BURNIN_DATA", str(tmp_path / "data"))
-    for folder in ("mnist", "fashion-mnist"):
-        for part in ("train", "t10k"):
-            write_idx(tmp_path / "data" / folder / f"{part}-images-idx3-ubyte", some_bytes(5, 28, 28))
+    write_every_set(tmp_path / "data")

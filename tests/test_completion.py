@@ -42,6 +42,8 @@ def test_bash_offers_commands_options_and_names(script: Path) -> None:
     assert "--target-col" in offered(script, "burnin", "fit", "x.csv", "--")
     assert offered(script, "burnin", "reproduce", "iris") == ["iris-gaps"]
     assert offered(script, "burnin", "train", "ri")[0] == "rings"
+    assert offered(script, "burnin", "data", "") == ["list", "get"]
+    assert offered(script, "burnin", "data", "get", "--js") == ["--json"]
     assert offered(script, "burnin", "fit", "da") == []  # files, which bash itself offers
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from burnin.core import Density, InputError
+from burnin.core import Density, InputError, Report
 from burnin.data import (
     AbsentData,
     EncodedRows,
@@ -15,9 +15,14 @@ from burnin.data import (
     NoisyDensity,
     Pictures,
     clean,
+    is_picture_name,
+    load_pictures,
     load_table,
     make_density,
+    require_files,
 )
+from burnin.data.folders import read_folder
+from burnin.data.picture_sets import SETS
 from burnin.energies import (
     MLP,
     ConvNet,
@@ -33,6 +38,10 @@ from burnin.rng import Streams
 from burnin.settings import Config, DataSettings, ModelSettings
 
 DEPTH = 3
+HELD_OUT = 0.1
+"""The share of a folder's pictures that a model is judged on."""
+LARGEST_PICTURE = 512
+"""Pixels along a side of a folder's pictures."""
 
 
 def build_data(config: Config) -> Density:
@@ -41,9 +50,11 @@ def build_data(config: Config) -> Density:
     Noise also gives a constant column some variance.
     """
     settings = config.data
-    sources = (settings.name, settings.file, settings.rows, settings.pictures)
+    sources = (settings.name, settings.file, settings.rows, settings.pictures, settings.folder)
     if sum(given is not None for given in sources) != 1:
-        raise InputError("data needs either a name (data.name) or a file (data.file)")
+        raise InputError(
+            "data needs either a name (data.name), or a file (data.file), or a folder (data.folder)"
+        )
     data: Density
     if settings.name == "ica":
         if settings.dim is None:
@@ -58,20 +69,49 @@ def build_data(config: Config) -> Density:
         data = Pictures.load(Path(settings.pictures))
     elif settings.file is not None:
         data = load_table(Path(settings.file))
+    elif settings.folder is not None:
+        data = _read_folder(Path(settings.folder), settings.side)
+    elif settings.name is not None and is_picture_name(settings.name):
+        data = load_pictures(settings.name, side=settings.side)
     else:
         data = make_density(settings.name or "")
     return noised(config, _pictured(settings, data))
 
 
+def fetch_data(config: Config, report: Report) -> None:
+    """Downloads the files of a named set of pictures where some are missing, telling how that goes."""
+    name = config.data.name
+    if name is not None and name in SETS:
+        require_files(name, report=report)
+
+
+def _read_folder(path: Path, side: int | None) -> Pictures:
+    """A folder's pictures, a tenth of them held out: the same whatever the run's seed."""
+    found = read_folder(path, side=side, largest=LARGEST_PICTURE)
+    return Pictures.split(found.pixels, share=HELD_OUT, seed=0, labels=found.labels, classes=found.classes)
+
+
 def _pictured(settings: DataSettings, data: Density) -> Density:
-    """Pictures at the size and in the space that the settings say; other data as it is."""
-    if settings.side is None and not settings.logit:
+    """Pictures as the settings say: their size, range or logits, flips; other data as it is."""
+    given = {
+        "data.side": settings.side is not None,
+        "data.range": settings.range is not None,
+        "data.logit": settings.logit,
+        "data.flip": settings.flip,
+    }
+    if not any(given.values()):
         return data
     if not isinstance(data, Pictures):
-        key = "data.logit" if settings.side is None else "data.side"
+        key = next(key for key, said in given.items() if said)
         raise InputError(f"{key} is for pictures; this data has none: leave it out")
+    if settings.range is not None and settings.logit:
+        raise InputError("data.logit puts pictures on all numbers; leave out data.range")
     if settings.side is not None:
         data = data.resized(settings.side)
+    if settings.range is not None:
+        data = data.in_range(*settings.range)
+    if settings.flip:
+        data = data.flipped()
     return data.in_logits() if settings.logit else data
 
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from burnin import impute_command, interop_commands, stein_commands, study_commands, table_commands
+from burnin import (
+    data_commands,
+    impute_command,
+    interop_commands,
+    stein_commands,
+    study_commands,
+    table_commands,
+)
 from burnin.config import load_config, read_run_config
 from burnin.core import BurninError, InputError, Outcome
 from burnin.settings import Config
@@ -173,6 +180,7 @@ table_commands.register(app)
 interop_commands.register(app)
 study_commands.register(app)
 impute_command.register(app)
+data_commands.register(app)
 
 
 @app.command(epilog="Example: burnin demo")
@@ -208,9 +216,12 @@ def completion(shell: Annotated[str, typer.Argument(help="bash, zsh or fish.")])
 def run_training(console: Console, folder: Path, config: Config, *, resume: bool, label: str) -> Outcome:
     """Trains with a progress bar."""
     from burnin.assemble import build_engine
+    from burnin.assemble_data import fetch_data
     from burnin.runs import available_cores, train_in
 
     use_threads(config)
+    with stages_bar(console) as report:
+        fetch_data(config, report)
     with training_bar(console, label, config.run.updates, config.run.batch_size) as update:
         return train_in(
             folder,

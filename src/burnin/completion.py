@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 import typer.main
+from typer.core import TyperGroup
 
 from burnin.checked import nearest
 from burnin.config import recipe_names
@@ -51,21 +52,27 @@ def completion_script(app: typer.Typer, shell: str) -> str:
 
 
 def commands_of(app: typer.Typer) -> dict[str, Command]:
-    """Every command of the program, with its options."""
+    """Every command of the program, with its options; one of several commands has those of all."""
     from burnin.studies import STUDIES
 
-    words = {"train": tuple(recipe_names()), "reproduce": tuple(STUDIES), "completion": tuple(_WRITERS)}
+    words = {
+        "train": tuple(recipe_names()),
+        "reproduce": tuple(STUDIES),
+        "completion": tuple(_WRITERS),
+    }
     group: Any = typer.main.get_command(app)
     found = {}
     for name, command in sorted(group.commands.items()):
+        below = command.commands if isinstance(command, TyperGroup) else {}
         options = {
             option: _short(parameter.help)
-            for parameter in command.params
+            for one in (command, *below.values())
+            for parameter in one.params
             if parameter.param_type_name == "option"
             for option in parameter.opts
         }
         found[name] = Command(
-            _short(command.help), {**options, "--help": "Show what it does."}, words.get(name, ())
+            _short(command.help), {**options, "--help": "Show what it does."}, words.get(name, tuple(below))
         )
     return found
 

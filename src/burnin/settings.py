@@ -41,10 +41,12 @@ class RunSettings(_Section):
 
 
 class DataSettings(_Section):
-    """A named density, a file of numbers (.npy, .npz, .csv), or what `burnin fit` read: rows or pictures.
+    """A named density, a file of numbers (.npy, .npz, .csv), a folder of pictures, or what `burnin fit` read.
 
     Noise is added anew at every use. `rows`, a table's, and `pictures` are files in the run's own folder.
-    Pictures are made smaller when `side` says so, and dequantised and put in logits when `logit` does.
+    Pictures are made smaller when `side` says so. They have numbers in `range`, by default the set's own, or
+    are dequantised and put in logits when `logit` says so. With `flip` half of what training draws is
+    mirrored, chosen anew at every use; what a model is judged on is not.
     The name "ica" is linear ICA: `dim` sources of the law `source`, and a matrix drawn from the run's seed,
     of which either the unmixing or the mixing one is `gaussian`.
     """
@@ -53,8 +55,11 @@ class DataSettings(_Section):
     file: str | None = None
     rows: str | None = None
     pictures: str | None = None
+    folder: str | None = None
     side: Count | None = None
+    range: tuple[float, float] | None = None
     logit: bool = False
+    flip: bool = False
     noise: NotNegative = 0.0
     dim: Annotated[int, Field(ge=2)] | None = None
     source: Literal["laplace", "logistic"] = "logistic"

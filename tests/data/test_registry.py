@@ -10,6 +10,14 @@ from burnin.data import Checkerboard, Moons, Rings, density_names, make_density,
 
 NAMES = density_names()
 KNOWN = density_names(known=True)
+PICTURES = {
+    "cifar10": 3072,
+    "digits8": 64,
+    "fashion-mnist": 784,
+    "flowers": 3072,
+    "mnist": 784,
+    "svhn": 3072,
+}
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -19,9 +27,11 @@ def seeded(seed: int = 0) -> torch.Generator:
 def test_names() -> None:
     assert NAMES == (
         "checkerboard",
+        "cifar10",
         "circles",
         "digits8",
         "fashion-mnist",
+        "flowers",
         "funnel",
         "mixture8",
         "mixture8-unequal",
@@ -30,10 +40,11 @@ def test_names() -> None:
         "pinwheel",
         "rings10",
         "rings4",
+        "svhn",
         "swissroll",
         "two-scales",
     )
-    assert set(NAMES) - set(KNOWN) == {"digits8", "fashion-mnist", "mnist", "moons", "swissroll"}
+    assert set(NAMES) - set(KNOWN) == {*PICTURES, "moons", "swissroll"}
     assert make_density("rings10") == make_known_density("rings10") == Rings.paper()
     assert make_density("rings4") == Rings.four()
     assert make_density("moons") == Moons()
@@ -47,7 +58,7 @@ def test_draws(name: str) -> None:
     before = torch.get_rng_state()
     x = density.sample(7, seeded())
     assert x.shape == (7, density.dim)
-    assert density.dim == {"rings10": 10, "digits8": 64, "mnist": 784, "fashion-mnist": 784}.get(name, 2)
+    assert density.dim == {"rings10": 10, **PICTURES}.get(name, 2)
     assert x.dtype == torch.float32
     assert torch.equal(x, density.sample(7, seeded()))
     assert not torch.equal(x, density.sample(7, seeded(1)))

@@ -27,7 +27,9 @@ from burnin.data.mixtures import (
     two_scales,
     unequal_gaussians,
 )
-from burnin.data.pictures import SOURCES, Pictures, load_pictures
+from burnin.data.named_pictures import data_folder, is_picture_name, load_pictures, require_files
+from burnin.data.picture_sets import SETS
+from burnin.data.pictures import Pictures
 from burnin.data.rings import Rings
 from burnin.data.rows import EncodedRows
 from burnin.data.tables import Table, load_table
@@ -53,15 +55,18 @@ __all__ = [
     "Table",
     "circles",
     "clean",
+    "data_folder",
     "density_names",
     "digits8",
     "eight_gaussians",
     "held_out",
+    "is_picture_name",
     "load_frame",
     "load_pictures",
     "load_table",
     "make_density",
     "make_known_density",
+    "require_files",
     "save_frame",
     "two_scales",
     "unequal_gaussians",
@@ -82,7 +87,7 @@ _DRAWS_ONLY: dict[str, Callable[[], Density]] = {
     "moons": Moons,
     "swissroll": SwissRoll,
     "digits8": digits8,
-    **{name: partial(load_pictures, name) for name in SOURCES},
+    **{name: partial(load_pictures, name) for name in SETS},
 }
 
 
@@ -91,13 +96,13 @@ def density_names(*, known: bool = False) -> tuple[str, ...]:
 
     Example:
         >>> sorted(set(density_names()) - set(density_names(known=True)))
-        ['digits8', 'fashion-mnist', 'mnist', 'moons', 'swissroll']
+        ['cifar10', 'digits8', 'fashion-mnist', 'flowers', 'mnist', 'moons', 'svhn', 'swissroll']
     """
     return tuple(sorted(_KNOWN if known else _KNOWN | _DRAWS_ONLY))
 
 
 def make_density(name: str) -> Density:
-    """The density of this name, with the settings of its paper.
+    """The density of this name, with the settings of its paper; or the pictures of "hf:owner/name".
 
     Raises:
         InputError: for an unknown name, with the nearest known one and all of them.
@@ -108,9 +113,11 @@ def make_density(name: str) -> Density:
         >>> make_density("moon")
         Traceback (most recent call last):
         burnin.core.InputError: unknown density 'moon'; did you mean 'moons'? Known: checkerboard, \
-circles, digits8, fashion-mnist, funnel, mixture8, mixture8-unequal, mnist, moons, pinwheel, rings10, \
-rings4, swissroll, two-scales
+cifar10, circles, digits8, fashion-mnist, flowers, funnel, mixture8, mixture8-unequal, mnist, moons, \
+pinwheel, rings10, rings4, svhn, swissroll, two-scales
     """
+    if is_picture_name(name):
+        return load_pictures(name)
     if name in _DRAWS_ONLY:
         return _DRAWS_ONLY[name]()
     if name in _KNOWN:

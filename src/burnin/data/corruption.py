@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -49,4 +49,6 @@ def held_out(data: Density) -> Density:
         return NoisyDensity(held_out(data.inner), data.noise)
     if isinstance(data, Pictures | EncodedRows) and data.held_out is not None:
         return data.held_out
+    if isinstance(data, Pictures) and data.flip:  # judged as it is, not mirrored
+        return replace(data, flip=False)
     return data

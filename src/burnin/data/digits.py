@@ -21,5 +21,8 @@ def digits8() -> Pictures:
     # scikit-learn takes a while to import; nobody else needs it here.
     from sklearn.datasets import load_digits
 
-    pixels = torch.as_tensor(load_digits().images, dtype=torch.uint8)
-    return Pictures(pixels.unsqueeze(1), levels=LEVELS, low=0.0, high=1.0)
+    found = load_digits()
+    pixels = torch.as_tensor(found.images, dtype=torch.uint8)
+    labels = torch.as_tensor(found.target, dtype=torch.int64)
+    classes = tuple(str(digit) for digit in range(10))
+    return Pictures(pixels.unsqueeze(1), levels=LEVELS, low=0.0, high=1.0, labels=labels, classes=classes)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from burnin.core import InputError
@@ -40,12 +41,26 @@ class PictureFolder:
     files: tuple[str, ...]
     notes: tuple[str, ...]
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The subfolders, where every picture is in one: a class each, sorted."""
+        parents = {Path(file).parent.name for file in self.files}
+        return () if "" in parents else tuple(sorted(parents))
+
+    @property
+    def labels(self) -> Tensor | None:
+        """The class of each picture, (n,); None where some are in no subfolder."""
+        if not self.classes:
+            return None
+        return torch.tensor([self.classes.index(Path(file).parent.name) for file in self.files])
+
 
 def read_folder(
     path: Path,
     *,
     side: int | None = None,
     channels: int | None = None,
+    largest: int = LARGEST,
     progress: Callable[[int, int], None] | None = None,
 ) -> PictureFolder:
     """Reads every picture of a folder, or of its subfolders (one for each class, say), sorted by name.
@@ -53,15 +68,16 @@ def read_folder(
     Arguments:
         path: the folder.
         side: the middle square of each is made so large, where they are larger or differ; None takes them as
-            they are, all of one size of at most 32×32.
+            they are, all of one size.
         channels: 1 makes them grey, 3 coloured; None looks whether all are grey.
+        largest: pixels that a picture may have along a side.
         progress: told how many are read, and of how many.
 
     Raises:
         InputError: when there are none, when one cannot be read, when sizes differ or are too large.
     """
-    if side is not None and not SMALLEST <= side <= LARGEST:
-        raise InputError(f"the side is {side}; pictures must have from {SMALLEST} to {LARGEST} pixels a side")
+    if side is not None and not SMALLEST <= side <= largest:
+        raise InputError(f"the side is {side}; pictures must have from {SMALLEST} to {largest} pixels a side")
     files = sorted(
         file
         for pattern in ("*", "*/*")
@@ -75,9 +91,9 @@ def read_folder(
     for number, file in enumerate(files, 1):
         picture = _open(file)
         if side is not None and picture.size != (side, side):
-            picture, changed = _squared(picture, side), changed + 1
+            picture, changed = squared(picture, side), changed + 1
         if side is None:
-            _require_size(picture, file, pictures[0] if pictures else None, files[0])
+            _require_size(picture, file, pictures[0] if pictures else None, files[0], largest)
         pictures.append(picture)
         if progress is not None:
             progress(number, len(files))
@@ -88,6 +104,17 @@ def read_folder(
     pixels = pixels.unsqueeze(1) if channels == 1 else pixels.permute(0, 3, 1, 2).contiguous()
     notes = [f"{changed} pictures: the middle square, made {side}×{side}"] if changed else []
     return PictureFolder(pixels, tuple(str(file.relative_to(path)) for file in files), tuple(notes))
+
+
+def read_square(file: Path, side: int) -> NDArray[np.uint8]:
+    """The middle square of a picture, made so large, (side, side, 3) bytes.
+
+    A large photograph (.jpg) is read at a fraction of its size, at least four times the side: that takes a
+    fraction of the time.
+    """
+    if not file.is_file():
+        raise InputError(f"{file}: no such file")
+    return np.asarray(squared(_open(file, least=4 * side), side).convert("RGB"))
 
 
 def read_missing(path: Path, files: Sequence[str], size: tuple[int, int]) -> Tensor:
@@ -137,8 +164,8 @@ def write_grid(path: Path, brightness: Tensor) -> None:
     image.resize((image.width * scale, image.height * scale), resample=0).save(path)
 
 
-def _open(file: Path) -> Image.Image:
-    """A picture, grey (L) or coloured (RGB), its turn by the camera undone, transparency on white."""
+def _open(file: Path, least: int | None = None) -> Image.Image:
+    """A picture as `plain` makes it, its turn by the camera undone."""
     # Pillow is loaded where pictures are.
     from PIL import Image, ImageOps
 
@@ -146,18 +173,26 @@ def _open(file: Path) -> Image.Image:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(file) as opened:
+                if least is not None:
+                    opened.draft(None, (least, least))
                 opened.load()
-                picture: Image.Image = ImageOps.exif_transpose(opened)
-        grey = picture.mode in GREY
-        if picture.mode in ("I", "I;16", "F"):  # 16 bits: Pillow would cut them off at 255
-            values = np.asarray(picture, dtype=np.float64)
-            return Image.fromarray((values / max(255.0, values.max()) * 255).astype(np.uint8))
-        if "transparency" in picture.info or picture.mode in ("RGBA", "LA", "PA"):
-            over = picture.convert("RGBA")
-            picture = Image.alpha_composite(Image.new("RGBA", over.size, "white"), over)
-        return picture.convert("L" if grey else "RGB")
+                return plain(ImageOps.exif_transpose(opened))
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise InputError(f"{file}: not a readable picture: it is damaged, cut short or too large") from None
+
+
+def plain(picture: Image.Image) -> Image.Image:
+    """A picture in grey (L) or colour (RGB), what is transparent on white."""
+    from PIL import Image
+
+    grey = picture.mode in GREY
+    if picture.mode in ("I", "I;16", "F"):  # 16 bits: Pillow would cut them off at 255
+        values = np.asarray(picture, dtype=np.float64)
+        return Image.fromarray((values / max(255.0, values.max()) * 255).astype(np.uint8))
+    if "transparency" in picture.info or picture.mode in ("RGBA", "LA", "PA"):
+        over = picture.convert("RGBA")
+        picture = Image.alpha_composite(Image.new("RGBA", over.size, "white"), over)
+    return picture.convert("L" if grey else "RGB")
 
 
 def _alpha(file: Path, size: tuple[int, int]) -> Tensor:
@@ -173,23 +208,26 @@ def _alpha(file: Path, size: tuple[int, int]) -> Tensor:
     return torch.from_numpy(alpha)
 
 
-def _squared(picture: Image.Image, side: int) -> Image.Image:
+def squared(picture: Image.Image, side: int) -> Image.Image:
     """The middle square, each new pixel the mean of its area."""
     from PIL import Image, ImageOps
 
     return ImageOps.fit(picture, (side, side), method=Image.Resampling.BOX)
 
 
-def _require_size(picture: Image.Image, file: Path, first: Image.Image | None, first_file: Path) -> None:
+def _require_size(
+    picture: Image.Image, file: Path, first: Image.Image | None, first_file: Path, largest: int
+) -> None:
     if first is not None and picture.size != first.size:
         raise InputError(
             f"{file.parent}: sizes differ ({first_file.name} is {first.width}×{first.height}, {file.name} is "
-            f"{picture.width}×{picture.height}); make them one size with --side N"
+            f"{picture.width}×{picture.height}); make them one size with --side N (data.side in a recipe)"
         )
-    if max(picture.size) > LARGEST or min(picture.size) < SMALLEST:
+    if max(picture.size) > largest or min(picture.size) < SMALLEST:
         raise InputError(
             f"{file}: the picture is {picture.width}×{picture.height}; from {SMALLEST}×{SMALLEST} to "
-            f"{LARGEST}×{LARGEST} can be learned: resize with --side N, such as --side {LARGEST}"
+            f"{largest}×{largest} can be learned: resize with --side N (data.side in a recipe), such as "
+            f"--side {LARGEST}"
         )
 
 

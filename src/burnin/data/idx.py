@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burnin.core import InputError
+from burnin.data.parts import Part, labelled_part
 
 UNSIGNED_BYTES = 8
 """The type code of uint8, the only one that pictures and labels come in."""
@@ -49,3 +50,24 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     if wanted != got:
         raise InputError(f"{path}: damaged: its head announces {wanted} numbers, {got} follow")
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape).copy()
+
+
+def find_idx(folder: Path, name: str) -> Path | None:
+    """The file of this name, packed (`name`.gz) or not."""
+    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+
+
+def read_idx_part(folder: Path, pictures: str, labels: str, num_classes: int) -> Part:
+    """Pictures from one file, and their labels from another where it is there.
+
+    Raises:
+        InputError: when a file is damaged, or they do not fit each other.
+    """
+    path = find_idx(folder, pictures) or folder / pictures
+    pixels = read_idx(path)
+    if pixels.ndim != 3:
+        raise InputError(f"{path}: holds an array of {pixels.ndim} dimensions; wanted 3, those of pictures")
+    label_path = find_idx(folder, labels)
+    if label_path is None:
+        return Part(pixels[:, None], None)
+    return labelled_part(label_path, pixels[:, None], read_idx(label_path), num_classes)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,40 +11,12 @@ from torch import Tensor
 
 from burnin.core import InputError
 from burnin.data.checks import require_at_least
-from burnin.data.idx import read_idx
 from burnin.data.kept import read_kept
 
-FOLDER_VARIABLE = "BURNIN_DATA"
 EDGE = 2.0**-20
 """How near to 0 or 1 a dequantised pixel may be; u below 2^-12 is rounded up to it."""
 FEWEST = 10
 """Pictures that a density needs at least."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a data set's files come from, and what they are called: pictures for training, held out."""
-
-    folder: str
-    training: str
-    held_out: str
-    origin: str
-
-
-SOURCES: Mapping[str, Source] = {
-    "mnist": Source(
-        "mnist",
-        "train-images-idx3-ubyte",
-        "t10k-images-idx3-ubyte",
-        "https://ossci-datasets.s3.amazonaws.com/mnist/",
-    ),
-    "fashion-mnist": Source(
-        "fashion-mnist",
-        "train-images-idx3-ubyte",
-        "t10k-images-idx3-ubyte",
-        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-    ),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +30,9 @@ class Pictures:
         logit: instead, a byte b becomes logit((b + u) / (levels + 1)), u uniform in (0, 1) and drawn anew at
             every use (stein, B.6.2): a density on all of R^dim.
         held_out: pictures of the same kind that training does not see; what a model is judged on.
+        flip: half of what is drawn, chosen anew at every draw, is mirrored left to right.
+        labels: the class of each picture, (n,), whole numbers from 0; None where nobody knows.
+        classes: the names of the classes.
 
     Example:
         >>> import torch
@@ -74,6 +47,9 @@ class Pictures:
     high: float = 1.0
     logit: bool = False
     held_out: Pictures | None = None
+    flip: bool = False
+    labels: Tensor | None = None
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         shape = tuple(self.pixels.shape)
@@ -81,6 +57,10 @@ class Pictures:
             raise InputError(f"pictures must be (n, channels, height, width), none of them 0; got {shape}")
         if self.pixels.dtype != torch.uint8:
             raise InputError(f"pictures must be bytes; got {self.pixels.dtype}")
+        if self.labels is not None and self.labels.shape != self.pixels.shape[:1]:
+            raise InputError(f"{shape[0]} pictures need as many labels; got {tuple(self.labels.shape)}")
+        if not self.low < self.high:
+            raise InputError(f"the range of pictures is {self.low:g} to {self.high:g}; it must rise")
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -110,9 +90,31 @@ class Pictures:
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n pictures drawn with replacement, (n, dim), in the range."""
+        return self._draw(n, generator)[0]
+
+    def sample_labelled(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """The same draws, with the class of each, (n,).
+
+        Raises:
+            InputError: when the pictures have no labels.
+        """
+        if self.labels is None:
+            raise InputError(
+                "these pictures have no labels: take a named set with its label files "
+                "(load_pictures(name, labelled=True)), or a folder with a subfolder for each class"
+            )
+        drawn, row = self._draw(n, generator)
+        return drawn, self.labels[row.to(self.labels.device)].to(generator.device)
+
+    def _draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """n pictures, and which they are."""
         require_at_least("Pictures", 0, n=n)
         row = torch.randint(len(self), (n,), generator=generator, device=generator.device)
-        return self.rows(self.pixels[row.to(self.pixels.device)].to(generator.device), generator)
+        pixels = self.pixels[row.to(self.pixels.device)].to(generator.device)
+        if self.flip:
+            mirrored = torch.rand(n, generator=generator, device=generator.device) < 0.5
+            pixels = torch.where(mirrored[:, None, None, None], pixels.flip(3), pixels)
+        return self.rows(pixels, generator), row
 
     def rows(self, pixels: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Pictures of bytes, (n, channels, height, width), as flat rows: in the range, or in logits.
@@ -130,6 +132,38 @@ class Pictures:
         """Flat rows as pictures again, (n, channels, height, width), 0 dark and 1 bright: to look at."""
         share = x.sigmoid() if self.logit else (x - self.low) / (self.high - self.low)
         return share.clamp(0, 1).reshape(len(x), *self.shape)
+
+    def bytes(self, x: Tensor) -> Tensor:
+        """Flat rows as bytes again, (n, channels, height, width): the inverse of `rows`.
+
+        What lies beyond the range becomes the darkest or the brightest. In logits and single precision a
+        pixel in some 50,000 comes out one off: that whose u was within rounding of 0 or 1.
+
+        Example:
+            >>> import torch
+            >>> pictures = Pictures(torch.tensor([[[[0, 7, 255]]]], dtype=torch.uint8))
+            >>> pictures.bytes(pictures.rows(pictures.pixels)).flatten().tolist()
+            [0, 7, 255]
+        """
+        share = self.brightness(x)
+        byte = (share * (self.levels + 1)).floor() if self.logit else (share * self.levels).round()
+        return byte.clamp(0, self.levels).to(torch.uint8)
+
+    def in_range(self, low: float, high: float) -> Pictures:
+        """The pictures, and those held out, with dark at `low` and bright at `high`.
+
+        Example:
+            >>> import torch
+            >>> bright = Pictures(torch.full((1, 1, 1, 1), 255, dtype=torch.uint8)).in_range(0.0, 2.0)
+            >>> bright.sample(1, torch.Generator()).item()
+            2.0
+        """
+        held_out = None if self.held_out is None else self.held_out.in_range(low, high)
+        return replace(self, low=low, high=high, held_out=held_out)
+
+    def flipped(self) -> Pictures:
+        """The pictures with `flip`; those held out stay as they are."""
+        return replace(self, flip=True)
 
     def in_logits(self) -> Pictures:
         """The pictures, and those held out, dequantised and in logits.
@@ -151,17 +185,34 @@ class Pictures:
         return cls(pixels, low=0.0, high=1.0, held_out=apart)
 
     @classmethod
-    def split(cls, pixels: Tensor, *, share: float, seed: int) -> Pictures:
-        """A share of the pictures, at least one, drawn by the seed, is held out."""
+    def split(
+        cls,
+        pixels: Tensor,
+        *,
+        share: float,
+        seed: int,
+        labels: Tensor | None = None,
+        classes: tuple[str, ...] = (),
+    ) -> Pictures:
+        """A share of the pictures, at least one, drawn by the seed, is held out; they are in [0, 1]."""
         if len(pixels) < FEWEST:
             raise InputError(f"there are {len(pixels)} pictures; a density needs at least {FEWEST}")
         order = torch.randperm(len(pixels), generator=torch.Generator().manual_seed(seed))
         held = max(1, round(share * len(pixels)))
-        kept, apart = order[held:].sort().values, order[:held].sort().values
-        return cls.of_folder(pixels[kept], pixels[apart])
+        kept, apart = (
+            cls(
+                pixels[row],
+                low=0.0,
+                high=1.0,
+                labels=None if labels is None else labels[row],
+                classes=classes,
+            )
+            for row in (order[held:].sort().values, order[:held].sort().values)
+        )
+        return replace(kept, held_out=apart)
 
     def save(self, path: Path) -> None:
-        """Writes the bytes, those held out too, to a .npz file."""
+        """Writes the bytes, those held out too, to a .npz file; labels are not kept."""
         held = self.pixels[:0] if self.held_out is None else self.held_out.pixels
         np.savez_compressed(path, pixels=self.pixels.numpy(), held_out=held.numpy())
 
@@ -184,46 +235,11 @@ class Pictures:
         """
         if not 1 <= side <= max(self.shape[1:]):
             raise InputError(f"pictures of {self.shape[1]}×{self.shape[2]} cannot be made {side}×{side}")
+        if self.shape[1:] == (side, side):
+            return self
         parts = [
             torch.nn.functional.adaptive_avg_pool2d(part.float(), side).round().to(torch.uint8)
             for part in torch.split(self.pixels, 4096)
         ]
         held_out = None if self.held_out is None else self.held_out.resized(side)
         return replace(self, pixels=torch.cat(parts), held_out=held_out)
-
-
-def load_pictures(name: str, folder: Path | None = None) -> Pictures:
-    """A known data set from its usual files, numbers in [-1, 1], with its test pictures held out.
-
-    Arguments:
-        name: "mnist" or "fashion-mnist".
-        folder: holds a folder for each data set; by default what BURNIN_DATA says, or data/ in the cache.
-
-    Raises:
-        InputError: when a file is missing, saying which to put where; when one is damaged.
-    """
-    source = SOURCES[name]
-    place = (folder or data_folder()) / source.folder
-    training, held_out = (
-        torch.from_numpy(read_idx(_find(name, place, file, source.origin))).unsqueeze(1)
-        for file in (source.training, source.held_out)
-    )
-    return Pictures(training, held_out=Pictures(held_out))
-
-
-def data_folder() -> Path:
-    """Where data sets are looked for."""
-    given = os.environ.get(FOLDER_VARIABLE)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(given) if given else cache / "burnin" / "data"
-
-
-def _find(name: str, place: Path, file: str, origin: str) -> Path:
-    """The file, packed or not."""
-    for path in (place / file, place / f"{file}.gz"):
-        if path.is_file():
-            return path
-    raise InputError(
-        f"{name}: {place} holds no {file} (or {file}.gz): put it there, from {origin}, "
-        f"or set {FOLDER_VARIABLE} to the folder that holds {place.name}/"
-    )

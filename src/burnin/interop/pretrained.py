@@ -186,10 +186,9 @@ def _first(error: Exception) -> str:
 
 def _portable(config: Config) -> Config:
     """The configuration without the place of its data on this machine."""
-    if config.data.file is None:
-        return config
-    data = config.data.model_copy(update={"file": Path(config.data.file).name})
-    return config.model_copy(update={"data": data})
+    places = {"file": config.data.file, "folder": config.data.folder}
+    names = {key: Path(place).name for key, place in places.items() if place is not None}
+    return config.model_copy(update={"data": config.data.model_copy(update=names)})
 
 
 def _shape(model: Model) -> list[int] | None:
