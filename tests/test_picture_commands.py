@@ -47,11 +47,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(burnin: Burnin, made: Path, tmp_path: Path) -> Path:
     shutil.copytree(made / "bars", tmp_path / "bars")
     if not (made / "run").exists():
-        result = burnin("fit", "bars", "--out", str(made / "run"), "--max-updates", "30", "--json")
+        result = burnin("fit", "bars", "--out", str(made / "run"), "--max-updates", "60", "--json")
         assert result.code == 0, result.err
         answer = json.loads(result.out)
         assert answer["shape"] == [1, 6, 6]
-        assert (answer["updates"], answer["held_out"]) == (30, 4)
+        assert (answer["updates"], answer["held_out"]) == (60, 4)
         assert "24 pictures of 6×6, grey" in result.err
     shutil.copytree(made / "run", tmp_path / "run")
     return tmp_path / "run"
@@ -91,9 +91,9 @@ def test_scores_have_a_line_for_each_file(burnin: Burnin, run: Path) -> None:
 
 
 def test_a_stopped_fit_goes_on_to_the_same_weights(burnin: Burnin, run: Path) -> None:
-    """The same bits as the run that was never stopped: its own checkpoint of update 0 goes on to 30."""
+    """The same bits as the run that was never stopped: its own checkpoint of update 0 goes on to 60."""
     whole = {
-        name: data for name, (data, _) in contents(run).items() if name.startswith("checkpoint-00000003")
+        name: data for name, (data, _) in contents(run).items() if name.startswith("checkpoint-00000006")
     }
     assert whole
     for name in whole:

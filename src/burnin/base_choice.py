@@ -37,6 +37,8 @@ ROWS_EACH = 4
 """Rows for each component, at least."""
 LEAST_HELD = 5.0
 """Rows that a component of several must hold: one around a row or two would call an outlier usual."""
+MOST_FULL = 1024
+"""Dimensions up to which a full covariance is tried: beyond, its factors alone take minutes."""
 MOST_NUMBERS = 100_000
 """In all the covariances together: what a step of a chain costs."""
 RIDGE = 1e-4
@@ -119,7 +121,7 @@ def choose_base(
     kinds = [
         (shape, size)
         for shape in COMPONENTS
-        if shape == "full" or rows.shape[1] > 1
+        if (rows.shape[1] <= MOST_FULL if shape == "full" else rows.shape[1] > 1)
         for size in (_sizes(shape, *few.shape) if components is None else [components])
     ]
     best: dict[Shape, tuple[int, float, _Fitted]] = {}

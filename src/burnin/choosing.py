@@ -118,9 +118,7 @@ def choose(
     width = wishes.width or _width(len(rows))
     config = _configure(rows, wishes, seed, width)
     trainer = build_trainer(config, engine, rows, base)
-    updates, before = min(PILOT_UPDATES, wishes.max_updates), time.perf_counter()
-    trainer.train(updates)
-    seconds = (time.perf_counter() - before) / updates
+    seconds = pilot(trainer, config)
     settled = ("temperature", "step_size", "num_steps")
     told = tuple(name for name in settled if getattr(wishes, name) is not None)
     first = Choice(
@@ -136,8 +134,15 @@ def choose(
         trained_at=config.model.temperature,
         told=told,
     )
-    probe = Probe(model_of(trainer, config, base), rows, Streams(seed)["pilot"])
+    probe = Probe(model_of(trainer, config, base), trainer.parts.data, Streams(seed)["pilot"])
     return *probe.settle(config, first), base, rows
+
+
+def pilot(trainer: Trainer, config: Config) -> float:
+    """Trains for a few updates; seconds for each."""
+    updates, before = min(PILOT_UPDATES, config.run.updates), time.perf_counter()
+    trainer.train(updates)
+    return (time.perf_counter() - before) / updates
 
 
 def in_training(config: Config, choice: Choice) -> Config:
@@ -166,7 +171,8 @@ def settle(
     settled = build_trainer(config, trainer.engine, data, base)
     settled.restore(trainer.snapshot())
     model, stream = model_of(settled, config, base), Streams(config.run.seed)["settled"]
-    config, choice = Probe(model, data, stream).settle(config, choice)
+    # The trainer's data has its noise.
+    config, choice = Probe(model, settled.parts.data, stream).settle(config, choice)
     return config, choice, model_of(settled, config, base)
 
 

@@ -139,7 +139,7 @@ def correct(
             config.run.updates,
             folder=folder,
             checkpoint_every=config.run.checkpoint_every,
-            on_update=followed(trainer, task.data, base, config, told.on_update),
+            on_update=followed(trainer, base, config, told.on_update),
             on_event=told.say,
             enough=watch.enough,
             beside=beside,

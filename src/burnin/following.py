@@ -7,7 +7,6 @@ from collections.abc import Callable
 import torch
 
 from burnin.assemble_chains import build_sampler
-from burnin.core import Density
 from burnin.evaluation import MixtureBase
 from burnin.rng import Streams
 from burnin.samplers import Engine, run
@@ -23,12 +22,12 @@ STEPS = 10
 
 
 def followed(
-    trainer: Trainer, data: Density, base: MixtureBase, config: Config, on_update: OnUpdate | None
+    trainer: Trainer, base: MixtureBase, config: Config, on_update: OnUpdate | None
 ) -> OnUpdate | None:
     """What is told after each update: its numbers, and those of chains that follow, anew at every look."""
     if on_update is None:
         return None
-    chains, seen = FollowingChains(trainer, data, base, config), dict[str, float]()
+    chains, seen = FollowingChains(trainer, base, config), dict[str, float]()
 
     def update(step: int, numbers: Metrics) -> None:
         if not seen or step % LOOK_EVERY == 0:
@@ -44,8 +43,8 @@ class FollowingChains:
     They have streams of their own, so that nothing else depends on whether somebody looks.
     """
 
-    def __init__(self, trainer: Trainer, data: Density, base: MixtureBase, config: Config) -> None:
-        self._trainer, self._data = trainer, data
+    def __init__(self, trainer: Trainer, base: MixtureBase, config: Config) -> None:
+        self._trainer, self._scale = trainer, trainer.parts.scale
         self._stream = Streams(config.run.seed)["following"]
         self._sampler = build_sampler(config.sampler, config.model.temperature)
         self._position = base.sample(CHAINS, self._stream)
@@ -55,7 +54,8 @@ class FollowingChains:
     def look(self) -> Metrics:
         """d = ⟨E(data)⟩ - ⟨E(chains)⟩, r = ⟨‖∇E‖⟩ along the steps, acceptance and step size."""
         energy = self._trainer.model
-        state = self._sampler.init(energy, self._position)
+        scale = None if self._scale is None else self._scale.value()
+        state = self._sampler.init(energy, self._position, scale=scale)
         result = run(
             self._sampler,
             energy,
@@ -66,7 +66,7 @@ class FollowingChains:
         )
         self._position = result.state.position
         with torch.no_grad():
-            data = energy(self._data.sample(CHAINS, self._stream)).mean().item()
+            data = energy(self._trainer.parts.data.sample(CHAINS, self._stream)).mean().item()
             chains = energy(self._position).mean().item()
         return {
             "d/chains": data - chains,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,9 @@ from burnin.core import InputError, Outcome
 from burnin.correcting import Listener
 from burnin.data import Frame, save_frame
 from burnin.data.folders import ENDINGS, PictureFolder, read_folder
+from burnin.evaluation.normaliser import Normaliser
 from burnin.picture_fitting import FittedPictures, fit_pictures, of_pictures, resume_pictures
-from burnin.terminal import make_console, stages_bar, training_bar
+from burnin.terminal import fitting_bar, make_console, stages_bar, training_bar
 from burnin.training import RunFolder
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def fit_folder(
     console.print(f"{len(read.files)} pictures of {height}×{width}, {colours}")
     recipe = load_config("pictures").run
     most = max_updates or recipe.updates
-    with training_bar(console, "training", most, recipe.batch_size) as update:
+    with fitting_bar(console, most, recipe.batch_size) as (update, report):
         try:
             outcome = fit_pictures(
                 read.pixels,
@@ -55,7 +57,7 @@ def fit_folder(
                 max_updates=most,
                 contamination=contamination,
                 seed=seed,
-                listener=Listener(update, lambda text: console.print(text, markup=False)),
+                listener=Listener(update, lambda text: console.print(text, markup=False), report),
                 engine=engine,
             )
         except InputError as error:
@@ -87,23 +89,32 @@ def score_folder(run: Path, data: Path, output: Path, contamination: float | Non
     read = _read(console, data, height if height == width else None, channels)
     if tuple(read.pixels.shape[1:]) != fitted.pictures.shape:
         raise InputError(f"{data}: the pictures must be {height}×{width}, as those that {run} was fitted to")
-    score, threshold = fitted.score(read.pixels), fitted.threshold(contamination)
-    outlier = score < threshold
+    density, threshold = fitted.log_density(read.pixels), fitted.threshold(contamination)
+    outlier = density < threshold
     columns = {
         "file": np.array(read.files, dtype=object),
-        "score": score,
-        "percentile": fitted.percentile(score),
+        "log_density": density,
+        "percentile": fitted.percentile(density),
         "outlier": outlier.astype(float),
     }
     save_frame(Frame(columns), output)
     if as_json:
-        answer = {"pictures": len(score), "outliers": int(outlier.sum()), "threshold": threshold}
-        print(json.dumps(answer | {"mean_score": float(score.mean()), "file": str(output)}))
+        answer: dict[str, object] = {"pictures": len(density), "outliers": int(outlier.sum())}
+        answer |= {"threshold": threshold, "mean_log_density": float(density.mean())}
+        answer |= {"log_z": asdict(fitted.normaliser)}
+        print(json.dumps(answer | {"file": str(output)}))
     else:
-        print(f"outliers: {int(outlier.sum())} of {len(score)} pictures (score below {threshold:.4g})")
-        print("a score is -E/T: the log-density but for a constant, which is not known for pictures")
+        print(
+            f"outliers: {int(outlier.sum())} of {len(density)} pictures (log-density below {threshold:.4g})"
+        )
+        print(f"mean log-density: {density.mean():.4g} nats ({_known(fitted.normaliser)})")
     console.print(f"scores: {output}", markup=False)
     return True
+
+
+def _known(z: Normaliser) -> str:
+    doubt = "" if z.trusted else "; too few of them count, so it is not to be trusted"
+    return f"log Z by {z.by}, within ± {z.high - z.value:.2g}{doubt}"
 
 
 def _read(console: Console, data: Path, side: int | None, channels: int | None) -> PictureFolder:
@@ -119,12 +130,14 @@ def _read(console: Console, data: Path, side: int | None, channels: int | None) 
 def _finish(console: Console, folder: Path, as_json: bool, outcome: Outcome) -> None:
     fitted = FittedPictures.load(folder)
     held = fitted.pictures  # the model's data is the part that was held out
-    inside = float((fitted.score(held.pixels) >= fitted.threshold()).mean())
+    inside = float((fitted.log_density(held.pixels) >= fitted.threshold()).mean())
     if as_json:
         answer = {"run": str(folder), "updates": fitted.model.num_updates, "shape": list(held.shape)}
-        print(json.dumps(answer | {"held_out": len(held), "held_out_usual": inside, "outcome": outcome.name}))
+        answer |= {"held_out": len(held), "held_out_usual": inside, "log_z": asdict(fitted.normaliser)}
+        print(json.dumps(answer | {"outcome": outcome.name}))
     else:
-        print(f"held-out pictures: {inside:.0%} of {len(held)} score above the outliers' threshold")
+        print(f"normalised by {_known(fitted.normaliser)}")
+        print(f"held-out pictures: {inside:.0%} of {len(held)} are above the outliers' threshold")
     if outcome is Outcome.INTERRUPTED:
         console.print(f"{outcome.message} ({folder})", markup=False)
         raise typer.Exit(INTERRUPTED)

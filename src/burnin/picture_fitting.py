@@ -1,45 +1,69 @@
-"""A model of a folder of pictures: trained by the recipe `pictures`, with scores of further pictures."""
+"""A density of a folder of pictures: a mixture that a ConvNet corrects, with scores of further pictures."""
 
 from __future__ import annotations
 
 import json
 import math
-import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from burnin.assemble import build_trainer, load_model, model_of
-from burnin.config import dump_config, load_config, read_run_config
+from burnin.base_choice import choose_base
+from burnin.choosing import BASE_FILE, LENGTHS, Choice, Probe, in_training, pilot
+from burnin.config import load_config, read_run_config
 from burnin.core import InputError, Outcome, evaluate
-from burnin.correcting import Effort, Listener
+from burnin.correcting import (
+    WATCH,
+    Effort,
+    Listener,
+    Settled,
+    Task,
+    correct,
+    newest,
+    now,
+    read_choice,
+    write_choices,
+)
 from burnin.data import Pictures
+from burnin.energies import MixtureFactor
+from burnin.evaluation import MixtureBase
 from burnin.evaluation.model import Model
+from burnin.evaluation.normaliser import Normaliser, by_draws
 from burnin.fitted import FITTED_FILE, quantiles, require_contamination
+from burnin.provenance import write_origin
+from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.settings import Config, DataSettings
-from burnin.training import RunFolder, Trainer, load_checkpoint
+from burnin.training import RunFolder, Trainer
+from burnin.training.checkpoint import Snapshot
 
 PICTURES_FILE = "pictures.npz"
-FORMAT = "burnin-fitted-pictures-1"
+FORMAT = "burnin-fitted-pictures-2"
 BATCH = 512
 HELD_OUT = 0.15
+DRAWS = 8192
+"""Of the base, by which the density is normalised."""
 
 
 @dataclass(frozen=True, eq=False)
 class FittedPictures:
-    """A trained model of pictures.
+    """A trained density of pictures.
 
     Attributes:
         model: the energy of flat rows in [0, 1], and its chains.
-        reference: quantiles of the scores of the pictures that it was fitted to, rising.
+        normaliser: log Z of those rows.
+        reference: quantiles of the log-densities of the pictures that it was fitted to, rising.
         contamination: share of those pictures that count as outliers.
     """
 
     model: Model
+    normaliser: Normaliser
     reference: NDArray[np.float64]
     contamination: float
 
@@ -50,23 +74,23 @@ class FittedPictures:
         assert pictures is not None
         return pictures
 
-    def score(self, pixels: torch.Tensor) -> NDArray[np.float64]:
-        """-E/T of pictures of bytes, (n,): their log-density but for a constant that nobody knows."""
-        return scores(self.model, self.pictures.rows(pixels))
+    def log_density(self, pixels: Tensor) -> NDArray[np.float64]:
+        """Of pictures of bytes, (n,), in nats: that of their numbers from 0 to 1 under the law with noise."""
+        return log_densities(self.model, self.normaliser, self.pictures.rows(pixels))
 
-    def percentile(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The share of the fitted pictures with a lower score, in percent."""
-        return np.interp(score, self.reference, np.linspace(0, 100, len(self.reference)))
+    def percentile(self, log_density: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The share of the fitted pictures with a lower log-density, in percent."""
+        return np.interp(log_density, self.reference, np.linspace(0, 100, len(self.reference)))
 
     def threshold(self, contamination: float | None = None) -> float:
-        """The score below which a picture is an outlier."""
+        """The log-density below which a picture is an outlier."""
         share = self.contamination if contamination is None else contamination
         require_contamination(share)
         return float(np.interp(share, np.linspace(0, 1, len(self.reference)), self.reference))
 
     @classmethod
     def load(cls, folder: Path, engine: Engine | None = None) -> FittedPictures:
-        """The model that `burnin fit` made of a folder of pictures.
+        """The density that `burnin fit` made of a folder of pictures.
 
         Raises:
             InputError: when the folder holds no such run, or a damaged one.
@@ -78,13 +102,14 @@ class FittedPictures:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content["format"] != FORMAT:
                 raise InputError(f"{path} was not written by this version of burnin (wanted {FORMAT!r})")
+            normaliser = Normaliser(**content["normaliser"])
             reference = np.array(content["reference"], dtype=np.float64)
             contamination = float(content["contamination"])
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"{path} is damaged ({error})") from error
-        return cls(load_model(folder, engine), reference, contamination)
+        return cls(load_model(folder, engine), normaliser, reference, contamination)
 
 
 def of_pictures(folder: Path) -> bool:
@@ -93,7 +118,7 @@ def of_pictures(folder: Path) -> bool:
 
 
 def fit_pictures(
-    pixels: torch.Tensor,
+    pixels: Tensor,
     path: Path,
     *,
     minutes: float | None,
@@ -103,68 +128,139 @@ def fit_pictures(
     listener: Listener,
     engine: Engine,
 ) -> Outcome:
-    """Trains on pictures of bytes, (n, channels, height, width), some of them held out, in a new folder."""
+    """Fits a density to pictures of bytes, (n, channels, height, width), some held out, in a new folder."""
     require_contamination(contamination)
-    effort = Effort(minutes)
+    effort, began = Effort(minutes), now()
     pictures = Pictures.split(pixels, share=HELD_OUT, seed=seed)
     if bool((pictures.pixels == pictures.pixels[0]).all()):
         raise InputError("all pictures are the same: there is no density to learn")
     config = load_config("pictures", [f"run.seed={seed}", f"run.updates={max_updates}"])
-    noise = config.data.noise
-    config = config.model_copy(update={"data": DataSettings(pictures=PICTURES_FILE, noise=noise)})
+    config = config.model_copy(
+        update={
+            "data": DataSettings(pictures=PICTURES_FILE, noise=config.data.noise),
+            "model": config.model.model_copy(update={"gaussian_factor": "none", "base": BASE_FILE}),
+        }
+    )
+    config, choice, base = _choose(pictures, config, engine, listener)
+    for line in choice.describe():
+        listener.say(line)
     folder = RunFolder(path)
     pictures.save(folder.path / PICTURES_FILE)
-    folder.config_path.write_text(dump_config(config), encoding="utf-8")
-    _write(folder.path, {"format": FORMAT, "contamination": contamination})
-    return _train(build_trainer(config, engine, pictures), config, pictures, effort, folder, listener)
+    base.save(folder.path / BASE_FILE)
+    write_choices(folder, config, choice)
+    write_origin(folder.path)
+    trainer = build_trainer(config, engine, pictures, base)
+    task = _task(pictures, base, config, choice, contamination)
+    return _train(trainer, task, pictures, effort, folder, listener, began)
 
 
 def resume_pictures(
     folder: RunFolder, *, minutes: float | None, listener: Listener, engine: Engine
 ) -> Outcome:
-    """Goes on with the training in a folder, as if it had never been interrupted."""
-    config, pictures = read_run_config(folder.path), Pictures.load(folder.path / PICTURES_FILE)
-    trainer = build_trainer(config, engine, pictures)
-    trainer.restore(load_checkpoint(folder.path))
-    return _train(trainer, config, pictures, Effort(minutes), folder, listener)
+    """Goes on with the fit in a folder, as if it had never been interrupted."""
+    choice, pictures = read_choice(folder.path), Pictures.load(folder.path / PICTURES_FILE)
+    config = in_training(read_run_config(folder.path), choice)
+    base = MixtureBase.load(folder.path / BASE_FILE)
+    trainer, snapshot = build_trainer(config, engine, pictures, base), newest(folder.path)
+    trainer.restore(snapshot)
+    seen = snapshot.held(WATCH)
+    share = seen.state["contamination"] if seen is not None else _read(folder.path)["contamination"]
+    task = _task(pictures, base, config, choice, float(share))
+    return _train(trainer, task, pictures, Effort(minutes), folder, listener, now(), seen)
+
+
+def _choose(
+    pictures: Pictures, config: Config, engine: Engine, told: Listener
+) -> tuple[Config, Choice, MixtureBase]:
+    """The base by cross-validation, of pixels in units of their own spread, and the chains by a pilot."""
+    streams = Streams(config.run.seed)
+    rows = _noised(pictures, config, streams["base"])
+    mean, std = rows.mean(0), rows.std(0)
+    found, chosen = choose_base((rows - mean) / std, config.run.seed, told.report)
+    base = found.moved(std.diag().double(), mean.double(), along_axes=found.factors.dim() == 2)
+    trainer = build_trainer(config, engine, pictures, base)
+    seconds = pilot(trainer, config)
+    channels = config.model.width
+    first = Choice(
+        chosen.describe(),
+        f"a ConvNet of {channels} channels at first",
+        config.model.temperature,
+        config.data.noise,
+        float(config.sampler.step_size),  # type: ignore[arg-type]
+        LENGTHS[0],
+        acceptance=0.0,
+        displacement=0.0,
+        seconds=seconds,
+        trained_at=config.model.temperature,
+    )
+    probe = Probe(model_of(trainer, config, base), trainer.parts.data, streams["pilot"])
+    return *probe.settle(config, first), base
+
+
+def _noised(pictures: Pictures, config: Config, generator: torch.Generator) -> Tensor:
+    """Every picture as a flat row, with its noise."""
+    rows = pictures.rows(pictures.pixels)
+    return rows + config.data.noise * torch.randn(rows.shape, generator=generator)
+
+
+def _task(
+    pictures: Pictures, base: MixtureBase, config: Config, choice: Choice, contamination: float
+) -> Task:
+    apart = pictures.held_out
+    points = _noised(apart or pictures, config, Streams(config.run.seed)["held-out"])
+    return Task(pictures, points, apart is not None, base, config, choice, contamination)
 
 
 def _train(
     trainer: Trainer,
-    config: Config,
+    task: Task,
     pictures: Pictures,
     effort: Effort,
     folder: RunFolder,
-    listener: Listener,
+    told: Listener,
+    began: float,
+    seen: Snapshot | None = None,
 ) -> Outcome:
-    """Trains until the updates are made or the time is up, and writes down the scores of the pictures."""
-    deadline = math.inf if effort.minutes is None else time.monotonic() + 60 * effort.minutes
-    outcome = trainer.train(
-        config.run.updates,
-        folder=folder,
-        checkpoint_every=config.run.checkpoint_every,
-        on_update=listener.on_update,
-        on_event=listener.say,
-        enough=lambda _: time.monotonic() > deadline,
-    )
-    try:
-        content = json.loads((folder.path / FITTED_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder.path / FITTED_FILE} is missing or damaged ({error})") from error
+    """Trains until the held-out likelihood no longer rises, normalises, and writes the pictures' scores."""
+    done = correct(trainer, task, effort, folder=folder, told=told, began=began, seen=seen)
+    _write(folder.path, _finished(done, task, pictures))
+    return done.outcome
+
+
+def _finished(done: Settled, task: Task, pictures: Pictures) -> dict[str, Any]:
+    model, streams = done.model, Streams(done.config.run.seed)
+    assert isinstance(model.energy, MixtureFactor)
+    normaliser = by_draws(model.energy, model.temperature, task.base, streams["normaliser"], DRAWS)
+    held = log_densities(model, normaliser, task.points)
     parts = [pictures.pixels] + ([] if pictures.held_out is None else [pictures.held_out.pixels])
-    every = scores(model_of(trainer, config), pictures.rows(torch.cat(parts)))
-    _write(folder.path, content | {"reference": quantiles(every).tolist()})
-    return outcome
+    every = log_densities(model, normaliser, pictures.rows(torch.cat(parts)))
+    mean = {"nats": float(held.mean()), "error": float(held.std() / math.sqrt(len(held)))}
+    return {
+        "format": FORMAT,
+        "contamination": task.contamination,
+        "normaliser": asdict(normaliser),
+        "reference": quantiles(every).tolist(),
+        "about": done.about | {"held_out": mean},
+    }
 
 
-def scores(model: Model, rows: torch.Tensor) -> NDArray[np.float64]:
-    """-E/T of flat rows, (n,)."""
+def log_densities(model: Model, normaliser: Normaliser, rows: Tensor) -> NDArray[np.float64]:
+    """-E/T - log Z of flat rows, (n,)."""
     with torch.no_grad():
         energies = [evaluate(model.energy, part).double() for part in torch.split(rows, BATCH)]
-    return (-torch.cat(energies) / model.temperature).numpy()
+    return (-torch.cat(energies) / model.temperature - normaliser.value).numpy()
 
 
-def _write(folder: Path, content: dict[str, object]) -> None:
+def _read(folder: Path) -> dict[str, Any]:
+    try:
+        content = json.loads((folder / FITTED_FILE).read_text(encoding="utf-8"))
+        float(content["contamination"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder / FITTED_FILE} is missing or damaged ({error})") from error
+    return dict(content)
+
+
+def _write(folder: Path, content: dict[str, Any]) -> None:
     temporary = folder / f".{FITTED_FILE}.tmp"
     temporary.write_text(json.dumps(content, indent=1, allow_nan=False), encoding="utf-8")
     temporary.replace(folder / FITTED_FILE)

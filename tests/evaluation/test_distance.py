@@ -127,3 +127,14 @@ def test_progress_counts_every_pair() -> None:
     ticks: list[int] = []
     DistanceScale.fit(Normal(), 5, 5, torch.Generator(), num_sets=6, progress=lambda: ticks.append(1))
     assert len(ticks) == 36
+
+
+def test_draws_that_are_worth_fewer_are_told_in_the_unit_of_fewer() -> None:
+    """Ten copies of each of 50 draws are worth 50, whatever their number."""
+    stream = torch.Generator().manual_seed(0)
+    law = Normal()
+    scale = DistanceScale.fit(law, 500, 1000, stream)
+    copied = law.sample(50, stream).repeat(10, 1)
+    assert scale.distance(copied) > 2
+    # 1 is the 95th percentile of chance; twice that is out of its reach.
+    assert scale.distance(copied, effective=50) < 2

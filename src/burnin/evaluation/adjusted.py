@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -19,10 +20,20 @@ from burnin.starts import FromNoise
 
 KEPT = 100
 """Positions kept along each adjusted chain, for its diagnostics."""
+MORE = 4
+"""Times as many chains walk from a base as are wanted: resampling leaves fewer families."""
 MOST_LAWS = 100
 """Between a widened base and the model."""
 HOTTEST = 8.0
 WIDER = 1.5
+
+
+@dataclass(frozen=True)
+class Population:
+    """Chains that were resampled on their way, and how many independent ones they are worth."""
+
+    sampled: Sampled
+    effective: float
 
 
 def adjusted_from_data(
@@ -54,7 +65,7 @@ def cooled_from_afar(
     generator: torch.Generator,
     *,
     progress: Progress | None = None,
-) -> Sampled:
+) -> Population:
     """A population that may end wherever the density has mass, masses of its modes included.
 
     n chains from Gaussian noise half again as wide as the data, at 8 T for a fifth of the steps, cooled to T
@@ -62,8 +73,9 @@ def cooled_from_afar(
     the model corrects a mixture, the chains come from that, its Gaussians made wider: a mixture of narrow and
     wide ones has other masses at other temperatures, which cooling would have to undo, and cannot in many
     dimensions. They go from law to law on the straight way between the two log-densities. A Gaussian that is
-    w times as wide is log w - ½ + ½/w² ≈ (log w)² nats away in each dimension, and a population keeps its
-    shares of many Gaussians over about a nat in all: w = exp(1/sqrt(dim)), half again at most.
+    w times as wide is log w - ½ + ½/w² ≈ (log w)² nats away in each dimension. Each nat costs a population
+    more than half of its families, and so its shares of many Gaussians: w = exp(½/sqrt(dim)), a quarter of a
+    nat in all.
     """
     if model.base is not None:
         return _walked_from_afar(model, model.base, n, num_steps, generator, progress)
@@ -75,7 +87,7 @@ def cooled_from_afar(
     sampler = Annealed(inner, heat, 0.5)
     start = noise.sample((n, model.data.dim), generator)
     state = sampler.init(model.energy, start, scale=model.scale)
-    return run_on(model, Chain(sampler, num_steps), state, num_steps, generator, progress)
+    return Population(run_on(model, Chain(sampler, num_steps), state, num_steps, generator, progress), n)
 
 
 def _walked_from_afar(
@@ -85,18 +97,22 @@ def _walked_from_afar(
     num_steps: int,
     generator: torch.Generator,
     progress: Progress | None,
-) -> Sampled:
-    wider = min(WIDER, math.exp(1 / math.sqrt(model.data.dim)))
+) -> Population:
+    wider = math.exp(0.5 / math.sqrt(model.data.dim))
     wide = MixtureBase(base.log_weights, base.means, wider * base.factors)
     walk = Walk(Bridge(model.energy, model.temperature, wide, 0.0), NUM_LEAPFROG, generator, lambda *_: None)
     try:
-        position = walk.pilot(n, MOST_LAWS).ends
+        pilot = walk.pilot(MORE * n, MOST_LAWS)
+        kept = torch.randperm(MORE * n, generator=generator)[:n]
+        position, sizes = pilot.ends[kept], pilot.family[kept].bincount().double()
+        effective = n**2 / sizes.square().sum().item()
     except NotReachedError:
         # Nothing leads to the model's law from there: what is left at the start is judged, and is not there.
-        position = wide.sample(n, generator)
+        position, effective = wide.sample(n, generator), float(n)
     sampler = MALA(last_step(model), model.temperature, TargetAcceptance.hybrid_paper(until=num_steps))
     state = sampler.init(model.energy, position, scale=model.scale)
-    return run_on(model, Chain(sampler, num_steps), state, num_steps, generator, progress)
+    ended = run_on(model, Chain(sampler, num_steps), state, num_steps, generator, progress)
+    return Population(ended, effective)
 
 
 def last_step(model: Model) -> float:

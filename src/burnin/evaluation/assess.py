@@ -200,7 +200,7 @@ def assess(model: Model, effort: Effort, units: Units, streams: Streams, report:
         streams["adjusted"],
         progress=lambda done, *_: report("adjusted chains from data", done, max(1, effort.data_steps // 2)),
     )
-    anywhere = cooled_from_afar(
+    population = cooled_from_afar(
         model,
         fresh,
         effort.long_chains,
@@ -208,6 +208,7 @@ def assess(model: Model, effort: Effort, units: Units, streams: Streams, report:
         streams["anywhere"],
         progress=lambda done, *_: report("chains cooled from afar", done, effort.cooling_steps),
     )
+    anywhere = population.sampled
     with torch.no_grad():
         of_data = evaluate(model.energy, fresh)
     along = _energies_along(model, stayed)
@@ -218,7 +219,9 @@ def assess(model: Model, effort: Effort, units: Units, streams: Streams, report:
         short=Seen(distances[model.own], energy_gap(own.energy, of_data)),
         long=Seen(long_run, energy_gap(long.energy, of_data)),
         stayed=Seen(units.data.distance(stayed.position), energy_gap(stayed.energy, of_data)),
-        anywhere=Seen(units.long.distance(anywhere.position), energy_gap(anywhere.energy, of_data)),
+        anywhere=Seen(
+            units.long.distance(anywhere.position, population.effective), energy_gap(anywhere.energy, of_data)
+        ),
         apart=units.apart(long.position, data.position),
         drift=_drift(long, of_data),
         acceptance=stayed.result.acceptance,

@@ -176,11 +176,13 @@ class MixtureBase:
     def _moments(self) -> tuple[Tensor, Tensor, Tensor]:
         """Mean, covariance and its Cholesky factor of the whole mixture."""
         weights = self.log_weights.exp()
-        factors = self.factors if self.factors.dim() == 3 else self.factors.diag_embed()
-        mean = (weights[:, None] * self.means).sum(0)
+        mean = weights @ self.means
         away = self.means - mean
-        inner = factors @ factors.mT + away[:, :, None] * away[:, None, :]
-        covariance = (weights[:, None, None] * inner).sum(0)
+        covariance = away.T @ (weights[:, None] * away)
+        if self.factors.dim() == 2:  # without a matrix for each of many components
+            covariance.diagonal().add_(weights @ self.factors.square())
+        else:
+            covariance += torch.einsum("k,kij,klj->il", weights, self.factors, self.factors)
         return mean, covariance, torch.linalg.cholesky(covariance)
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:

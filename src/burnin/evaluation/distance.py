@@ -80,8 +80,16 @@ class DistanceScale:
         unit = torch.tensor(values, dtype=torch.float64).quantile(0.95).item()
         return cls(density.sample(num_reference, generator), unit)
 
-    def distance(self, x: Tensor) -> float:
-        """ℰ between `x` and the reference, in units of the percentile. Not finite means infinite."""
+    def distance(self, x: Tensor, effective: float | None = None) -> float:
+        """ℰ between `x` and the reference, in units of the percentile. Not finite means infinite.
+
+        Where `x` is worth only so many independent draws, the unit is that of so many: chance grows as the
+        sum of the inverse sizes.
+        """
         if not bool(torch.isfinite(x).all()):
             return float("inf")
-        return energy_distance(x, self.reference) / self.unit
+        wider = 1.0
+        if effective is not None:
+            own = 1 / len(self.reference)
+            wider = (1 / effective + own) / (1 / len(x) + own)
+        return energy_distance(x, self.reference) / (self.unit * wider)

@@ -33,11 +33,12 @@ class NotReachedError(InputError):
 @dataclass(frozen=True)
 class Pilot:
     """The laws from the base, 0, to the model, 1; a leapfrog step for each way from one to the next; and the
-    population that found them, at its end."""
+    population that found them, at its end, with the number of the start that each is a child of."""
 
     shares: list[float]
     steps: list[float]
     ends: Tensor
+    family: Tensor
 
 
 @dataclass(frozen=True)
@@ -61,18 +62,20 @@ class Walk:
         x, share, step = self.bridge.base.sample(particles, self.generator), 0.0, 0.5
         shares: list[float] = [0.0]
         steps: list[float] = []
+        family = torch.arange(particles)
         while share < 1:
             if len(steps) == most:
                 raise NotReachedError(FELL)
             ratio = self.bridge.log_ratio(x)
             share = next_share(ratio, share)
             weights = ((share - shares[-1]) * ratio).softmax(0)
-            x = x[torch.multinomial(weights, particles, replacement=True, generator=self.generator)]
+            picked = torch.multinomial(weights, particles, replacement=True, generator=self.generator)
+            x, family = x[picked], family[picked]
             x, step, _ = self.move(x, share, step, PILOT_MOVES, adapting=True)
             shares.append(share)
             steps.append(step)
             self.report("likelihood, pilot", int(100 * share), 100)
-        return Pilot(shares, steps, x)
+        return Pilot(shares, steps, x, family)
 
     def weigh(
         self, x: Tensor, shares: Sequence[float], steps: Sequence[float], what: str
