@@ -16,13 +16,13 @@ import burnin
 SOURCE = Path(burnin.__file__).parent
 
 LAYERS = {
-    0: {"core", "rng", "closed_form", "conv_form", "stein", "sources"},
+    0: {"core", "rng", "closed_form", "stein", "sources"},
     1: {"data", "energies", "starts", "samplers", "objectives", "diagnostics", "discrepancies"},
     2: {"training"},
     3: {"evaluation", "report"},
 }
-STANDS_ON = {"stein": "core", "sources": "core", "conv_form": "closed_form"}
-"""Of layer 0, what stands on another: on core's gradient of energies and errors, on the known activations."""
+ON_CORE = {"stein", "sources"}
+"""Of layer 0, what stands on core: on its gradient of energies, on its errors."""
 LAYER = {room: layer for layer, rooms in LAYERS.items() for room in rooms}
 TOP = 4
 HEAVY = ("pyarrow", "matplotlib", "typer", "rich", "sklearn", "jinja2", "tensorboard", "pandas", "burnin.cli")
@@ -77,7 +77,7 @@ def breaches(source: str, path: str, rooms: set[str]) -> list[str]:
 
 
 def _may(here: str, room: str) -> bool:
-    if STANDS_ON.get(here) == room:
+    if here in ON_CORE and room == "core":
         return True
     if layer_of(here) >= 3:
         return layer_of(room) <= layer_of(here)
@@ -113,7 +113,6 @@ def test_the_walk_sees_the_library() -> None:
         ("core.py", "from burnin.stein import score_of"),
         ("stein.py", "from burnin.rng import Streams"),
         ("sources.py", "from burnin.stein import score_of"),
-        ("conv_form.py", "from burnin.core import evaluate"),
         ("discrepancies/kernel.py", "from burnin.energies import MLP"),
         ("samplers/run.py", "from burnin.starts import Bank"),
         ("samplers/run.py", "from burnin.starts.bank import Bank"),

@@ -70,12 +70,12 @@ class ClosedForm:
         hidden = [features]
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             before.append(torch.addmm(bias, hidden[-1], weight.t()))
-            hidden.append(activate(self.activation, before[-1], self.slope))
+            hidden.append(self._activate(before[-1]))
         value = torch.addmv(self.biases[-1], hidden.pop(), self.weights[-1][0])
         back = self.weights[-1].expand(x.shape[0], -1)
         for weight in reversed(self.weights[:-1]):
             last, free = before.pop(), hidden.pop()
-            pulled = pull(self.activation, back, last, self.slope, out=last)
+            pulled = self._pull(back, last, out=last)
             # The way back writes where the way forth has been: memory that is in the cache already.
             back = torch.mm(pulled, weight, out=free) if hidden else torch.mm(pulled, weight)
         gradient = self._pull_features(back, sines, z.shape[1])
@@ -128,6 +128,28 @@ class ClosedForm:
         pulled: Tensor = direct + (turned * self.frequencies).sum(2)
         return pulled
 
+    def _activate(self, x: Tensor) -> Tensor:
+        if self.activation == "silu":
+            return F.silu(x)
+        if self.activation == "gelu":
+            return F.gelu(x)
+        if self.activation == "softplus":
+            return F.softplus(x)
+        return F.leaky_relu(x, self.slope)
+
+    def _pull(self, back: Tensor, x: Tensor, *, out: Tensor) -> Tensor:
+        """`back` times the activation's derivative at x, by torch's own fused operations."""
+        aten = torch.ops.aten
+        if self.activation == "silu":
+            aten.silu_backward.grad_input(back, x, grad_input=out)
+        elif self.activation == "gelu":
+            aten.gelu_backward.grad_input(back, x, grad_input=out)
+        elif self.activation == "softplus":
+            aten.softplus_backward.grad_input(back, x, 1, 20, grad_input=out)
+        else:
+            aten.leaky_relu_backward.grad_input(back, x, self.slope, False, grad_input=out)
+        return out
+
 
 class _OfWeights(torch.autograd.Function):
     """The energy as one node of torch's graph instead of one for each operation."""
@@ -138,7 +160,7 @@ class _OfWeights(torch.autograd.Function):
         hidden, before = [form._features(z)[0]], []
         for weight, bias in zip(form.weights[:-1], form.biases[:-1], strict=True):
             before.append(torch.addmm(bias, hidden[-1], weight.t()))
-            hidden.append(activate(form.activation, before[-1], form.slope))
+            hidden.append(form._activate(before[-1]))
         ctx.form, ctx.hidden, ctx.before = form, hidden, before
         value = torch.addmv(form.biases[-1], hidden[-1], form.weights[-1][0])
         if form.centre is not None and form.stiffness is not None:
@@ -154,37 +176,12 @@ class _OfWeights(torch.autograd.Function):
         biases = [outer.sum().unsqueeze(0)]
         back = outer.unsqueeze(1) * form.weights[-1]
         for weight in reversed(form.weights[:-1]):
-            pulled = pull(form.activation, back, before[-1], form.slope, out=torch.empty_like(before.pop()))
+            pulled = form._pull(back, before[-1], out=torch.empty_like(before.pop()))
             weights.append(torch.mm(pulled.t(), hidden.pop()))
             biases.append(pulled.sum(0))
             if hidden:
                 back = torch.mm(pulled, weight)
         return (None, None, *reversed(weights), *reversed(biases))
-
-
-def activate(activation: str, x: Tensor, slope: float) -> Tensor:
-    """The activation of this name."""
-    if activation == "silu":
-        return F.silu(x)
-    if activation == "gelu":
-        return F.gelu(x)
-    if activation == "softplus":
-        return F.softplus(x)
-    return F.leaky_relu(x, slope)
-
-
-def pull(activation: str, back: Tensor, x: Tensor, slope: float, *, out: Tensor) -> Tensor:
-    """`back` times the activation's derivative at x, by torch's own fused operations."""
-    aten = torch.ops.aten
-    if activation == "silu":
-        aten.silu_backward.grad_input(back, x, grad_input=out)
-    elif activation == "gelu":
-        aten.gelu_backward.grad_input(back, x, grad_input=out)
-    elif activation == "softplus":
-        aten.softplus_backward.grad_input(back, x, 1, 20, grad_input=out)
-    else:
-        aten.leaky_relu_backward.grad_input(back, x, slope, False, grad_input=out)
-    return out
 
 
 def closed_form(energy: Callable[[Tensor], Tensor]) -> ClosedForm | None:

@@ -21,7 +21,7 @@ def test_a_small_case_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = torch.get_num_threads()
     monkeypatch.setattr(images, "IMAGES", SMALL)
     result = images.measure_images(3, 0.001, lambda what, done, total: told.append(done))
-    cell = result["conv-8"]
+    cell = result["cases"]["conv-8"]
     assert told == [0, 1, 2, 3]
     assert cell["quartiles"][0] <= cell["ratio"] <= cell["quartiles"][1]
     assert cell["images_steps_per_second"] > 0
@@ -59,11 +59,11 @@ def test_the_table(ratio: float, words: str) -> None:
         "memory_growth_mb": 0.5,
         "met": ratio <= images.BOUND,
     }
-    text = images.write_images({"a": cell})
+    text = images.write_images({"cases": {"a": cell}})
     assert words in text
     assert f"{ratio:.2f} times as long (1.10–1.50), 1,234 images·steps/s" in text
     assert "20 → 200 steps take 0.5 MB more" in text
-    assert "MB" not in images.write_images({"a": cell | {"memory_growth_mb": None}})
+    assert "MB" not in images.write_images({"cases": {"a": cell | {"memory_growth_mb": None}}})
 
 
 def test_other_options_are_refused() -> None:

@@ -154,7 +154,7 @@ def test_chains_of_another_model_start_anew(tmp_path: Path) -> None:
     assert_same(long_run(tmp_path / "a", energy=other), long_run(tmp_path / "b", energy=other))
     for changed in ({"generator": stream(5)}, {"steps": 40}, {"sampler": Langevin(0.02, 1.0)}):
         told: list[int] = []
-        long_run(tmp_path / "a", progress=lambda done, *_, told=told: told.append(done), **changed)  # type: ignore[arg-type]
+        long_run(tmp_path / "a", progress=lambda done, *_, told=told: told.append(done), **changed)
         assert told[0] <= 10
 
 

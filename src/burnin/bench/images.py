@@ -15,6 +15,7 @@ import torch
 from burnin.bench import floor
 from burnin.bench.cases import SEEDS, STEP_SIZE, TEMPERATURE, Case, make_energy, make_start
 from burnin.bench.child import memory
+from burnin.bench.origin import origin
 from burnin.bench.spread import quartiles
 from burnin.samplers import Engine, Langevin, run
 
@@ -43,9 +44,11 @@ def measure_images(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return {case.name: _measure(case, repeats, seconds, status) for case in IMAGES}
+        cells = {case.name: _measure(case, repeats, seconds, status) for case in IMAGES}
     finally:
         torch.set_num_threads(threads)
+    settings = {"repeats": repeats, "seconds": seconds, "seeds": SEEDS, "bound": BOUND}
+    return {"made_by": origin(), "settings": settings, "cases": cells}
 
 
 def _measure(
@@ -95,7 +98,7 @@ def _time(take: Take, steps: int) -> float:
 def write_images(result: dict[str, Any]) -> str:
     """The table for the terminal."""
     lines = ["plain chains of images against their bare convolutions, one core"]
-    for cell in result.values():
+    for cell in result["cases"].values():
         low, high = cell["quartiles"]
         grown = cell["memory_growth_mb"]
         memory_line = "" if grown is None else f"; {SHORT} → {LONG} steps take {grown:.1f} MB more"
@@ -103,5 +106,5 @@ def write_images(result: dict[str, Any]) -> str:
             f"{cell['title']}: {cell['ratio']:.2f} times as long ({low:.2f}–{high:.2f}), "
             f"{cell['images_steps_per_second']:,.0f} images·steps/s{memory_line}"
         )
-    met = all(cell["met"] for cell in result.values())
+    met = all(cell["met"] for cell in result["cases"].values())
     return "\n".join([*lines, f"at most {BOUND}: {'met' if met else 'NOT met'}"])

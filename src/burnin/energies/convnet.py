@@ -7,18 +7,14 @@ from collections.abc import Collection
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.parametrize import is_parametrized
 
-from burnin.conv_form import ConvForm, Convolution
 from burnin.core import InputError
 from burnin.energies.attention import SelfAttention
 from burnin.energies.layers import (
     LEAKY_SLOPE,
-    is_unhooked,
     make_activation,
     seeded_conv,
     seeded_linear,
-    settings_of,
     shrink,
 )
 from burnin.energies.spectral import Resting
@@ -106,8 +102,6 @@ class ConvNet(Resting):
             for layer in list(body.modules()):
                 if isinstance(layer, nn.Conv2d):
                     normalised(layer, generator)
-        self.activation, self.slope = activation, slope
-        self._made = settings_of(make_activation(activation, slope))
         # Channels last: convolutions on a processor are up to 1.4 times as fast, with the same numbers.
         self.layers = body.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
@@ -115,26 +109,6 @@ class ConvNet(Resting):
         """E(x), (n,)."""
         value: Tensor = self.layers(self.images(x))
         return value.squeeze(1)
-
-    def conv_form(self) -> ConvForm | None:
-        """The same energy with its input gradient written out; None with attention, or once a layer is not
-        as it was made."""
-        *body, flat, last = self.layers
-        made = (type(self) is ConvNet, type(flat) is nn.Flatten, type(last) is nn.Linear)
-        known = all(settings_of(layer) == self._made for layer in body[1::2])
-        if not all(made) or not known or not all(map(is_unhooked, (self, self.layers, *body, flat, last))):
-            return None
-        convolutions = [_convolution_of(layer) for layer in body[::2]]
-        if None in convolutions or not isinstance(last, nn.Linear) or is_parametrized(last):
-            return None
-        return ConvForm(
-            shape=self.shape,
-            convolutions=tuple(layer for layer in convolutions if layer is not None),
-            weight=last.weight.detach(),
-            bias=last.bias.detach(),
-            activation=self.activation,
-            slope=self.slope,
-        )
 
     def images(self, x: Tensor) -> Tensor:
         """Images as images: flat rows get their shape, and others are refused."""
@@ -144,22 +118,6 @@ class ConvNet(Resting):
             wanted = ", ".join(map(str, self.shape))
             raise InputError(f"the images have shape {tuple(x.shape)}; this ConvNet takes (n, {wanted})")
         return x
-
-
-def _convolution_of(layer: nn.Module) -> Convolution | None:
-    """A convolution as it computes now, its spectral norm included; None for any other layer."""
-    plain = type(layer) is nn.Conv2d or (isinstance(layer, nn.Conv2d) and is_parametrized(layer))
-    if not plain or not is_unhooked(layer):
-        return None
-    assert isinstance(layer, nn.Conv2d)
-    if layer.padding_mode != "zeros" or isinstance(layer.padding, str) or layer.bias is None:
-        return None
-    if layer.groups != 1 or layer.dilation != (1, 1):
-        return None
-    stride, padding = layer.stride, layer.padding
-    return Convolution(
-        layer.weight.detach(), layer.bias.detach(), (stride[0], stride[1]), (padding[0], padding[1])
-    )
 
 
 def feature_maps(shape: tuple[int, int, int], width: int) -> list[tuple[int, int, int]]:

@@ -39,11 +39,6 @@ def settings_of(layer: nn.Module) -> tuple[type, str]:
     return type(layer), layer.extra_repr()
 
 
-def is_unhooked(module: nn.Module) -> bool:
-    """Whether nothing is called beside a module."""
-    return not any((module._forward_hooks, module._forward_pre_hooks, module._backward_hooks))
-
-
 def seeded_linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
     """nn.Linear whose weights and biases are uniform in ±1/sqrt(inputs), from the given stream."""
     # skip_init: nn.Linear's own initialisation would draw from the global generator.

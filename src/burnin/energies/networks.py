@@ -13,7 +13,6 @@ from burnin.closed_form import ClosedForm, closed_form
 from burnin.core import InputError
 from burnin.energies.layers import (
     LEAKY_SLOPE,
-    is_unhooked,
     make_activation,
     seeded_linear,
     settings_of,
@@ -146,5 +145,6 @@ class FourierFeatures(nn.Module):
 
 def is_as_made(module: nn.Module) -> bool:
     """Whether a module computes what its class says: no hooks, no parametrised weights, known layers only."""
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks)
     known = type(module) in STOCK_LAYERS or type(module).__module__.startswith("burnin.energies")
-    return known and is_unhooked(module) and not hasattr(module, "parametrizations")
+    return known and not any(hooks) and not hasattr(module, "parametrizations")

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from burnin.closed_form import ClosedForm, closed_form
-from burnin.conv_form import ConvForm, conv_form
 from burnin.core import InputError, evaluate
 from burnin.energies.networks import is_as_made
 
@@ -44,13 +43,6 @@ class Standardised(nn.Module):
     def closed_form(self) -> ClosedForm | None:
         """That of the network in these coordinates, where it has one."""
         form = closed_form(self.net)
-        if form is None or self.mean.dim() != 1 or self.std.dim() != 1 or not is_as_made(self):
-            return None
-        return form.standardised(self.mean, self.std)
-
-    def conv_form(self) -> ConvForm | None:
-        """Likewise, of a convolutional network and flat rows."""
-        form = conv_form(self.net)
         if form is None or self.mean.dim() != 1 or self.std.dim() != 1 or not is_as_made(self):
             return None
         return form.standardised(self.mean, self.std)
@@ -101,14 +93,5 @@ class GaussianFactor(nn.Module):
         form = closed_form(self.net)
         if form is None or form.centre is not None or self.mean.dim() != 1 or not is_as_made(self):
             return None
-        return replace(form, centre=self.mean.detach(), stiffness=self._stiffness())
-
-    def conv_form(self) -> ConvForm | None:
-        """Likewise, of a convolutional network and flat rows."""
-        form = conv_form(self.net)
-        if form is None or form.centre is not None or self.mean.dim() != 1 or not is_as_made(self):
-            return None
-        return replace(form, centre=self.mean.detach(), stiffness=self._stiffness())
-
-    def _stiffness(self) -> Tensor:
-        return self.temperature * torch.exp(-2 * self.log_std.detach())
+        stiffness = self.temperature * torch.exp(-2 * self.log_std.detach())
+        return replace(form, centre=self.mean.detach(), stiffness=stiffness)

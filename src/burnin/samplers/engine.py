@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from burnin.closed_form import ClosedForm, closed_form
-from burnin.conv_form import conv_form
 from burnin.core import ChainState, Energy, InputError, Sampler, energy_and_gradient
 from burnin.samplers import compiled, native
 from burnin.samplers.blocks import Advance
@@ -104,9 +103,7 @@ class Engine:
                 reason = "the energy could not be compiled"
             else:
                 reason = "too few to compile for"
-        return self._take(
-            "plain", f"plain steps ({reason})", Plain(sampler, form or conv_form(energy) or energy)
-        )
+        return self._take("plain", f"plain steps ({reason})", Plain(sampler, form or energy))
 
     def prepare(self, energy: Energy, batch: Tensor, native_code: bool | None = None) -> Energy:
         """The energy with its short ways, for chains and losses until its weights change.
