@@ -18,6 +18,7 @@ from burnin.bench.child import memory
 from burnin.bench.origin import origin
 from burnin.bench.spread import quartiles
 from burnin.samplers import Engine, Langevin, run
+from burnin.samplers.blocks import block_length
 
 IMAGES = (
     Case("conv-14", "langevin", "image", 64, (1, 14, 14), 16),
@@ -25,8 +26,8 @@ IMAGES = (
 )
 BOUND = 1.3
 """What a step may cost, in times of its convolutions."""
-SHORT, LONG = 20, 200
-"""Steps of the chains whose memory is compared."""
+LONGER = 10
+"""How many times as long the chains are whose memory is compared with that of two blocks of noise."""
 Take = Callable[[int], object]
 
 
@@ -55,9 +56,10 @@ def _measure(
     case: Case, repeats: int, seconds: float, status: Callable[[str, int, int], None]
 ) -> dict[str, Any]:
     chains, convolutions = _chains(case), floor.make(case).run
-    chains(SHORT)
+    short = 2 * block_length(make_start(case))
+    chains(short)
     before = memory("VmHWM")
-    chains(LONG)
+    chains(LONGER * short)
     after = memory("VmHWM")
     convolutions(1)
     steps = max(1, round(seconds / _time(convolutions, 2)))
@@ -76,7 +78,7 @@ def _measure(
         "quartiles": [low, high],
         "images_steps_per_second": case.chains / quartiles(ours)[1],
         "memory_growth_mb": None if before is None or after is None else after - before,
-        "steps_compared": [SHORT, LONG],
+        "steps_compared": [short, LONGER * short],
         "met": middle <= BOUND,
     }
 
@@ -101,7 +103,8 @@ def write_images(result: dict[str, Any]) -> str:
     for cell in result["cases"].values():
         low, high = cell["quartiles"]
         grown = cell["memory_growth_mb"]
-        memory_line = "" if grown is None else f"; {SHORT} → {LONG} steps take {grown:.1f} MB more"
+        steps = " → ".join(map(str, cell["steps_compared"]))
+        memory_line = "" if grown is None else f"; {steps} steps take {grown:.1f} MB more"
         lines.append(
             f"{cell['title']}: {cell['ratio']:.2f} times as long ({low:.2f}–{high:.2f}), "
             f"{cell['images_steps_per_second']:,.0f} images·steps/s{memory_line}"
