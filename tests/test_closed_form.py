@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from burnin.closed_form import ACTIVATIONS, ClosedForm, closed_form, energy_of_weights
 from burnin.core import energy_and_gradient
 from burnin.energies import MLP, FourierFeatures, GaussianFactor, Standardised
-from burnin.energies.networks import ACTIVATIONS as NETWORK_ACTIVATIONS
+from burnin.energies.layers import ACTIVATIONS as NETWORK_ACTIVATIONS
 
 DIM = 3
 FREQUENCIES = (0.7, 2.0)

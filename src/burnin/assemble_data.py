@@ -134,6 +134,10 @@ def build_energy(
         raise InputError("model.base is for networks without a gaussian_factor")
     if model.kind in ("ica", "rbm") and (model.gaussian_factor != "none" or model.frequencies):
         raise InputError(f"model.kind {model.kind!r} takes no gaussian_factor and no frequencies")
+    if model.kind in ("ica", "rbm") and model.spectral_norm:
+        raise InputError(f"model.spectral_norm is for networks; leave it out for model.kind {model.kind!r}")
+    if model.kind != "convnet" and model.attention:
+        raise InputError(f'model.attention is for model.kind "convnet"; this one is {model.kind!r}')
     if model.kind == "ica":
         return ICAEnergy.random(dim, model.source, generator, temperature=model.temperature)
     if model.kind == "rbm":
@@ -165,6 +169,8 @@ def _build_mlp(model: ModelSettings, dim: int, generator: torch.Generator) -> nn
         generator=generator,
         activation=model.activation,
         first_scale=model.first_scale,
+        slope=model.slope,
+        spectral_norm=model.spectral_norm,
     )
     return FourierFeatures(net, model.frequencies) if model.frequencies else net
 
@@ -175,4 +181,13 @@ def _build_convnet(model: ModelSettings, data: Density, generator: torch.Generat
         raise InputError('model.kind = "convnet" is for pictures; for this data it must be another')
     if isinstance(model.width, list) or model.depth is not None or model.frequencies:
         raise InputError("a convnet takes model.width, a number; leave out model.depth and model.frequencies")
-    return ConvNet(pictures.shape, width=model.width, generator=generator, activation=model.activation)
+    return ConvNet(
+        pictures.shape,
+        width=model.width,
+        generator=generator,
+        activation=model.activation,
+        slope=model.slope,
+        attention=model.attention,
+        spectral_norm=model.spectral_norm,
+        first_scale=model.first_scale,
+    )

@@ -82,6 +82,8 @@ def assess_run(
 ) -> tuple[Model, Assessment]:
     """Loads the model of a run's folder and judges it, with streams of the run's own seed.
 
+    Long chains are saved there on the way; a judgement that was interrupted takes them on from there.
+
     Arguments:
         path: the run's folder.
         report: told what goes on.
@@ -94,14 +96,16 @@ def assess_run(
         if data.dim != model.data.dim:
             raise InputError(f"the data has {data.dim} columns; the model was trained on {model.data.dim}")
         model = replace(model, data=data)
-    return model, assess_model(model, effort, streams, report)
+    return model, assess_model(model, effort, streams, report, path)
 
 
-def assess_model(model: Model, effort: Effort, streams: Streams, report: Report) -> Assessment:
-    """Judges a model, with no more samples than its data has rows."""
+def assess_model(
+    model: Model, effort: Effort, streams: Streams, report: Report, folder: Path | None = None
+) -> Assessment:
+    """Judges a model, with no more samples than its data has rows; long chains are saved in `folder`."""
     effort = effort.for_data(model.data)
     units = Units.fit(model, effort, streams, report)
-    return assess(model, effort, units, streams, report)
+    return assess(model, effort, units, streams, report, folder)
 
 
 def table_for(path: Path, file: Path) -> Table:

@@ -70,7 +70,9 @@ class ModelSettings(_Section):
     """The energy and its one temperature.
 
     `kind` is a perceptron; a ConvNet of pictures; linear ICA, whose sources have the law `source`; or a
-    Gaussian-Bernoulli RBM of `hidden` units. What is said of layers and frequencies is for perceptrons.
+    Gaussian-Bernoulli RBM of `hidden` units. A list of widths, depth and frequencies are for perceptrons; a
+    ConvNet's width is the short-run paper's n_f, and it attends to feature maps of the sides `attention`.
+    `slope` is that of the leaky activation; `spectral_norm` is of all layers but the last (docs/networks.md).
     `base` is a file in the run's own folder: the mixture that a network corrects (`burnin fit`), and that nce
     then takes for its noise.
     """
@@ -82,6 +84,9 @@ class ModelSettings(_Section):
     width: int | list[int] = 128
     depth: int | None = None
     activation: str = "silu"
+    slope: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    attention: list[Count] = []
+    spectral_norm: bool = False
     first_scale: Annotated[float, Field(gt=0)] = 1.0
     standardise: bool = True
     frequencies: list[float] = []

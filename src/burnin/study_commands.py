@@ -102,9 +102,20 @@ def bench(
         bool, typer.Option("--docs", help="Write docs/benchmarks.md and results/bench/table.json.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    images: Annotated[
+        bool, typer.Option("--images", help="Only ConvNets, against their bare convolutions and in memory.")
+    ] = False,
 ) -> None:
     """Measure how fast chains run, here and in other libraries, on one core and on all."""
-    from burnin.bench import choose_cases, measure, settings_for, write_docs, write_summary
+    from burnin.bench import (
+        choose_cases,
+        measure,
+        measure_images,
+        settings_for,
+        write_docs,
+        write_images,
+        write_summary,
+    )
     from burnin.studies.table import write_json
 
     console = make_console()
@@ -115,6 +126,19 @@ def bench(
             raise InputError(f"{json_file} exists; choose another --json, or add --force to write over it")
         if not json_file.parent.is_dir():
             raise InputError(f"there is no folder {json_file.parent} for {json_file.name}; make it first")
+    if images:
+        if docs or peers or sizes:
+            raise InputError("--images measures two cases of its own; leave out --docs, --peers and --sizes")
+        with studies_bar(console) as status:
+            of_images = measure_images(
+                settings.repeats,
+                settings.seconds,
+                lambda what, done, total: status("images", what, done, total),
+            )
+        if json_file is not None:
+            write_json(json_file, of_images)
+        print(write_images(of_images))
+        return
     if docs and not Path("docs").is_dir():
         raise InputError("there is no folder docs here; --docs is for a working copy of burnin")
     with studies_bar(console) as status:

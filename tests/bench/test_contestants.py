@@ -84,10 +84,8 @@ def test_samplers_are_the_cases_own() -> None:
 
 
 def test_the_floor_is_the_products_of_energy_and_gradient() -> None:
-    for case, number in (
-        (TINY, 5),
-        (IMAGE, 5),
-    ):  # two hidden layers or two convolutions, there and back; the end
+    # Two hidden layers or four convolutions, there and back; the end.
+    for case, number in ((TINY, 5), (IMAGE, 9)):
         layers = [m for m in make_energy(case).modules() if isinstance(m, nn.Linear | nn.Conv2d)]
         make = floor.matrix_products if case.depth else floor.convolutions
         products = make(layers, make_start(case))

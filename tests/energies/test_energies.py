@@ -21,7 +21,7 @@ from burnin.energies import (
     MixtureFactor,
     Standardised,
 )
-from burnin.energies.networks import ACTIVATIONS
+from burnin.energies.layers import ACTIVATIONS
 from burnin.rng import Streams
 
 DIM = 4

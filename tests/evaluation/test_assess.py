@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 from collections import defaultdict
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -73,6 +76,32 @@ def judged(model: Model, effort: Effort = EFFORT, seed: int = 0) -> Assessment:
         assert done <= total
 
     return assess(model, effort, Units.fit(model, effort, streams, silent), streams, silent)
+
+
+def test_an_interrupted_judgement_goes_on_with_its_long_chains(tmp_path: Path) -> None:
+    model = model_of(wide_mixture(), Known(wide_mixture()), num_steps=50)
+    effort = replace(EFFORT, samples=100, long_chains=50, data_chains=50, cooling_steps=50)
+    units = Units.fit(model, effort, Streams(0), lambda *_: None)
+    seen: list[int] = []
+
+    def press(what: str, done: int, total: int) -> None:
+        if what == "long chains from noise" and done == 50:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def note(what: str, done: int, total: int) -> None:
+        if what == "long chains from noise":
+            seen.append(done)
+
+    with pytest.raises(KeyboardInterrupt):
+        assess(model, effort, units, Streams(0), press, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["long-chains-from-noise"]
+    resumed = assess(model, effort, units, Streams(0), note, tmp_path)
+    assert seen[0] == 51
+    assert list(tmp_path.iterdir()) == []
+    whole = assess(model, effort, units, Streams(0), lambda *_: None)
+    assert torch.equal(resumed.long_sampled.position, whole.long_sampled.position)
+    assert resumed.long_sampled.result.trace == whole.long_sampled.result.trace
+    assert resumed.evidence == whole.evidence
 
 
 def wide_mixture() -> GaussianMixture:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -26,6 +27,7 @@ from burnin.samplers import (
     run,
 )
 from burnin.samplers.build import cache_folder, library
+from burnin.samplers.plain import LARGE_BLOCK, keep_freed_memory
 from tests.native import needs_compiler
 
 T = 0.7
@@ -303,3 +305,20 @@ def test_an_error_of_the_energy_itself_comes_up() -> None:
 def test_a_choice_that_does_not_exist_is_refused() -> None:
     with pytest.raises(InputError, match="auto, never, always"):
         Engine("sometimes")  # type: ignore[arg-type]
+
+
+def test_plain_chains_keep_their_memory_and_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block that teaches malloc to keep memory is let go at once, once in a process."""
+    made: list[int] = []
+    empty = torch.empty
+
+    def noted(*size: int, **options: Any) -> Tensor:
+        made.append(size[0])
+        return empty(*size, **options)
+
+    keep_freed_memory.cache_clear()
+    monkeypatch.setattr(torch, "empty", noted)
+    keep_freed_memory()
+    keep_freed_memory()
+    assert made == [LARGE_BLOCK]
+    assert LARGE_BLOCK < 32 * 2**20

@@ -2,6 +2,7 @@
 
 from burnin.bench.cases import CASES, Case, choose_cases
 from burnin.bench.contestants import CONTESTANTS, Contestant
+from burnin.bench.images import measure_images, write_images
 from burnin.bench.measure import Settings, measure, settings_for
 from burnin.bench.page import write_docs, write_page, write_summary
 
@@ -13,8 +14,10 @@ __all__ = [
     "Settings",
     "choose_cases",
     "measure",
+    "measure_images",
     "settings_for",
     "write_docs",
+    "write_images",
     "write_page",
     "write_summary",
 ]

@@ -3,33 +3,57 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import torch
 from torch import Tensor, nn
 
 from burnin.core import InputError
-from burnin.energies.networks import ACTIVATIONS, seeded_linear
+from burnin.energies.attention import SelfAttention
+from burnin.energies.layers import (
+    LEAKY_SLOPE,
+    make_activation,
+    seeded_conv,
+    seeded_linear,
+    shrink,
+)
+from burnin.energies.spectral import Resting
+from burnin.energies.spectral import spectral_norm as normalised
 
-SMALLEST = 7
-"""Sides longer than this are halved once more."""
+DOUBLINGS = 3
+"""How often the channels double: the last convolution has 8 times the first one's."""
+LONGEST = 7
+"""Sides that are still longer after that are halved on, with as many channels."""
 
 
-class ConvNet(nn.Module):
+class ConvNet(Resting):
     """A convolutional network from images, (n, channels, height, width) or flat rows, to energies (n,).
 
-    A 3×3 convolution to `width` channels; then 4×4 convolutions of stride 2, each of which halves the sides
-    and doubles the channels, until no side is longer than 7 (28 → 14 → 7, 32 → 16 → 8 → 4); then one linear
-    map to the energy. Weights and biases start uniform in ±1/sqrt(fan-in), drawn from `generator`.
+    The network of the short-run paper (Nijkamp et al. 2019), whose n_f is `width`: a 3×3 convolution to n_f
+    channels; three 4×4 convolutions of stride 2, each of which halves the sides and doubles the channels, to
+    2, 4 and 8·n_f; and one linear map of all that is left to the energy (32 → 16 → 8 → 4, where it is that
+    paper's 4×4 convolution to 1). Each convolution is followed by the activation. Other sizes:
+
+    - an odd side is halved downwards, and every pixel is still seen (28 → 14 → 7 → 3);
+    - large images are halved on, at 8·n_f channels, until no side is longer than 7 (64 → 32 → 16 → 8 → 4);
+    - a side of 1 is halved no more: the convolution is then 3 wide there, with stride 1 (5 → 2 → 1 → 1).
+
+    Weights and biases start uniform in ±1/sqrt(fan-in), drawn from `generator`.
 
     Arguments:
         shape: (channels, height, width) of an image.
-        width: channels after the first convolution.
+        width: n_f, channels after the first convolution.
         generator: draws the first weights.
-        activation: "silu", "gelu", "leaky" (slope 0.05) or "softplus".
+        activation: "silu", "gelu", "leaky" or "softplus".
+        slope: of the leaky activation below 0; 0.2 in the short-run paper, 0.05 in the convergent one.
+        attention: where to attend: after the activations at which the longer side of the map is one of these.
+        spectral_norm: divides the weights of every convolution, those of attention included, by their largest
+            singular value (`burnin.energies.spectral`); the last linear map keeps its own scale.
+        first_scale: factor of the last map's first weights, and so of the first energies and forces.
 
     Example:
         >>> import torch
-        >>> net = ConvNet((1, 28, 28), width=4, generator=torch.Generator().manual_seed(0))
+        >>> net = ConvNet((1, 28, 28), width=4, generator=torch.Generator().manual_seed(0), attention=[14])
         >>> net(torch.zeros(3, 1, 28, 28)).shape
         torch.Size([3])
     """
@@ -41,50 +65,78 @@ class ConvNet(nn.Module):
         width: int,
         generator: torch.Generator,
         activation: str = "silu",
+        slope: float = LEAKY_SLOPE,
+        attention: Collection[int] = (),
+        spectral_norm: bool = False,
+        first_scale: float = 1.0,
     ) -> None:
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise InputError(f"the activation is {activation!r}; known are {', '.join(ACTIVATIONS)}")
         if len(shape) != 3 or min(shape) < 1:
             wanted = "(channels, height, width), each at least 1"
             raise InputError(f"the ConvNet's shape is {tuple(shape)}; it must be {wanted}")
         if width < 1:
             raise InputError(f"the ConvNet's width is {width}; it must be at least 1")
         self.shape = (shape[0], shape[1], shape[2])
-        channels, height, breadth = self.shape
-        layers: list[nn.Module] = [seeded_conv(channels, width, 3, 1, generator), ACTIVATIONS[activation]()]
-        while max(height, breadth) > SMALLEST:
-            if min(height, breadth) < 2:
-                raise InputError(
-                    f"the ConvNet's images are {shape[1]}×{shape[2]}; one side is too short to be halved as "
-                    "often as the other"
-                )
-            layers += [seeded_conv(width, 2 * width, 4, 2, generator), ACTIVATIONS[activation]()]
-            height, breadth, width = height // 2, breadth // 2, 2 * width
-        layers += [nn.Flatten(), seeded_linear(width * height * breadth, 1, generator)]
+        maps = feature_maps(self.shape, width)
+        sides = [max(height, breadth) for _, height, breadth in maps]
+        if unknown := sorted(set(attention) - set(sides)):
+            known = ", ".join(map(str, sorted(set(sides), reverse=True)))
+            raise InputError(
+                f"attention at maps of side {unknown[0]} is asked for; this ConvNet's maps have sides {known}"
+            )
+        inputs, height, breadth = self.shape
+        layers: list[nn.Module] = [seeded_conv(inputs, width, 3, generator, padding=1)]
+        for index, (outputs, rows, columns) in enumerate(maps):
+            if index > 0:
+                axes = [_axis(height), _axis(breadth)]
+                kernel, stride = (axes[0][0], axes[1][0]), (axes[0][1], axes[1][1])
+                layers.append(seeded_conv(inputs, outputs, kernel, generator, stride=stride, padding=1))
+            layers.append(make_activation(activation, slope))
+            if sides[index] in attention:
+                layers.append(SelfAttention(outputs, generator))
+            inputs, height, breadth = outputs, rows, columns
+        last = seeded_linear(inputs * height * breadth, 1, generator)
+        shrink(last, first_scale)
+        body = nn.Sequential(*layers, nn.Flatten(), last)
+        if spectral_norm:
+            for layer in list(body.modules()):
+                if isinstance(layer, nn.Conv2d):
+                    normalised(layer, generator)
         # Channels last: convolutions on a processor are up to 1.4 times as fast, with the same numbers.
-        self.layers = nn.Sequential(*layers).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.layers = body.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, x: Tensor) -> Tensor:
         """E(x), (n,)."""
+        value: Tensor = self.layers(self.images(x))
+        return value.squeeze(1)
+
+    def images(self, x: Tensor) -> Tensor:
+        """Images as images: flat rows get their shape, and others are refused."""
         if x.dim() == 2 and x.shape[1] == math.prod(self.shape):
             x = x.reshape(len(x), *self.shape)
         if tuple(x.shape[1:]) != self.shape:
             wanted = ", ".join(map(str, self.shape))
             raise InputError(f"the images have shape {tuple(x.shape)}; this ConvNet takes (n, {wanted})")
-        value: Tensor = self.layers(x)
-        return value.squeeze(1)
+        return x
 
 
-def seeded_conv(inputs: int, outputs: int, side: int, stride: int, generator: torch.Generator) -> nn.Conv2d:
-    """nn.Conv2d with padding 1, weights and biases uniform in ±1/sqrt(fan-in), from the given stream."""
-    # skip_init: nn.Conv2d's own initialisation would draw from the global generator.
-    layer: nn.Conv2d = nn.utils.skip_init(  # type: ignore[no-untyped-call]
-        nn.Conv2d, inputs, outputs, side, stride=stride, padding=1
-    )
-    bound = 1 / math.sqrt(inputs * side * side)
-    with torch.no_grad():
-        layer.weight.uniform_(-bound, bound, generator=generator)
-        assert layer.bias is not None
-        layer.bias.uniform_(-bound, bound, generator=generator)
-    return layer
+def feature_maps(shape: tuple[int, int, int], width: int) -> list[tuple[int, int, int]]:
+    """(channels, height, width) after each convolution.
+
+    Example:
+        >>> feature_maps((3, 32, 32), 16)
+        [(16, 32, 32), (32, 16, 16), (64, 8, 8), (128, 4, 4)]
+        >>> feature_maps((1, 28, 28), 16)[1:]
+        [(32, 14, 14), (64, 7, 7), (128, 3, 3)]
+    """
+    _, height, breadth = shape
+    maps = [(width, height, breadth)]
+    while len(maps) <= DOUBLINGS or max(height, breadth) > LONGEST:
+        height, breadth = max(1, height // 2), max(1, breadth // 2)
+        maps.append((width * 2 ** min(len(maps), DOUBLINGS), height, breadth))
+    return maps
+
+
+def _axis(side: int) -> tuple[int, int]:
+    """Kernel and stride along a side, for a padding of 1: they halve it, or leave it at 1."""
+    return (4, 2) if side > 1 else (3, 1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,26 +11,20 @@ from torch import Tensor, nn
 
 from burnin.closed_form import ClosedForm, closed_form
 from burnin.core import InputError
+from burnin.energies.layers import (
+    LEAKY_SLOPE,
+    make_activation,
+    seeded_linear,
+    settings_of,
+    shrink,
+)
+from burnin.energies.spectral import Resting
+from burnin.energies.spectral import spectral_norm as normalised
 
-LEAKY_SLOPE = 0.05
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    "silu": nn.SiLU,
-    "gelu": nn.GELU,
-    "leaky": lambda: nn.LeakyReLU(LEAKY_SLOPE),
-    "softplus": nn.Softplus,
-}
-
-
-def _settings(layer: nn.Module) -> tuple[type, str]:
-    return type(layer), layer.extra_repr()
-
-
-MADE = {name: _settings(make()) for name, make in ACTIVATIONS.items()}
-"""What each activation is and is set to when it is made."""
 STOCK_LAYERS = (nn.Linear, nn.Sequential, nn.SiLU, nn.GELU, nn.LeakyReLU, nn.Softplus)
 
 
-class MLP(nn.Module):
+class MLP(Resting):
     """A multi-layer perceptron from (n, dim) to (n,).
 
     Weights and biases start uniform in ±1/sqrt(fan-in), drawn from `generator`.
@@ -41,9 +34,12 @@ class MLP(nn.Module):
         width: hidden units, of every layer or one number for each.
         depth: hidden layers, where `width` is one number.
         generator: draws the first weights.
-        activation: "silu", "gelu", "leaky" (slope 0.05) or "softplus".
+        activation: "silu", "gelu", "leaky" or "softplus".
         first_scale: factor of the last layer's first weights, and so of the first energies and forces
             (convergent, section A).
+        slope: of the leaky activation below 0.
+        spectral_norm: divides every layer's weights but the last's by their largest singular value
+            (`burnin.energies.spectral`).
 
     Example:
         >>> import torch
@@ -60,10 +56,10 @@ class MLP(nn.Module):
         generator: torch.Generator,
         activation: str = "silu",
         first_scale: float = 1.0,
+        slope: float = LEAKY_SLOPE,
+        spectral_norm: bool = False,
     ) -> None:
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise InputError(f"the activation is {activation!r}; known are {', '.join(ACTIVATIONS)}")
         if isinstance(width, int) != (depth is not None):
             raise InputError("the MLP takes one width and a depth, or a list of widths and no depth")
         widths = [width] * (depth or 0) if isinstance(width, int) else list(width)
@@ -72,14 +68,15 @@ class MLP(nn.Module):
         sizes = [dim, *widths]
         layers: list[nn.Module] = []
         for inputs, outputs in pairwise(sizes):
-            layers += [seeded_linear(inputs, outputs, generator), ACTIVATIONS[activation]()]
+            layers += [seeded_linear(inputs, outputs, generator), make_activation(activation, slope)]
         last = seeded_linear(widths[-1], 1, generator)
-        with torch.no_grad():
-            last.weight.mul_(first_scale)
-            last.bias.mul_(first_scale)
-        layers.append(last)
-        self.layers = nn.Sequential(*layers)
-        self.activation = activation
+        shrink(last, first_scale)
+        if spectral_norm:
+            for layer in layers[::2]:
+                normalised(layer, generator)
+        self.layers = nn.Sequential(*layers, last)
+        self.activation, self.slope = activation, slope
+        self._made = settings_of(make_activation(activation, slope))
 
     def forward(self, x: Tensor) -> Tensor:
         """E(x), (n,)."""
@@ -91,14 +88,14 @@ class MLP(nn.Module):
         if type(self) is not MLP or not all(is_as_made(module) for module in self.modules()):
             return None
         layers = list(self.layers)
-        if any(_settings(layer) != MADE[self.activation] for layer in layers[1::2]):
+        if any(settings_of(layer) != self._made for layer in layers[1::2]):
             return None
         linear = [layer for layer in layers[::2] if isinstance(layer, nn.Linear)]
         return ClosedForm(
             weights=tuple(layer.weight for layer in linear),
             biases=tuple(layer.bias for layer in linear),
             activation=self.activation,
-            slope=LEAKY_SLOPE,
+            slope=self.slope,
         )
 
 
@@ -151,14 +148,3 @@ def is_as_made(module: nn.Module) -> bool:
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks)
     known = type(module) in STOCK_LAYERS or type(module).__module__.startswith("burnin.energies")
     return known and not any(hooks) and not hasattr(module, "parametrizations")
-
-
-def seeded_linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
-    """nn.Linear whose weights and biases are uniform in ±1/sqrt(inputs), from the given stream."""
-    # skip_init: nn.Linear's own initialisation would draw from the global generator.
-    layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)  # type: ignore[no-untyped-call]
-    bound = 1 / math.sqrt(inputs)
-    with torch.no_grad():
-        layer.weight.uniform_(-bound, bound, generator=generator)
-        layer.bias.uniform_(-bound, bound, generator=generator)
-    return layer

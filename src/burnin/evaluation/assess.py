@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from burnin.evaluation.chains import Sampled
 from burnin.evaluation.distance import DistanceScale, energy_distance
 from burnin.evaluation.grid import PlaneGrid, grid_kl
 from burnin.evaluation.likelihood import Likelihood, likelihood
+from burnin.evaluation.long_runs import forget
 from burnin.evaluation.model import Chain, Model
 from burnin.evaluation.verdict import Evidence, Seen, Verdict, judge
 from burnin.rng import Streams
@@ -24,6 +26,8 @@ from burnin.starts import FromNoise
 
 MOMENT_SAMPLES = 20_000
 FEWEST = 100
+LONG_CHAINS = ("long-chains-from-noise", "long-chains-from-data")
+"""Folders, in a run's own, of chains that were not at their end yet."""
 MOST_DIMENSIONS = 100
 """Up to which a likelihood is estimated: the number of laws on the way grows with the dimension's square."""
 
@@ -150,8 +154,18 @@ class Assessment:
         return grid_kl(self.log_truth, self.log_model)
 
 
-def assess(model: Model, effort: Effort, units: Units, streams: Streams, report: Report) -> Assessment:
-    """Runs the chains, measures the distances and gives the verdict."""
+def assess(
+    model: Model,
+    effort: Effort,
+    units: Units,
+    streams: Streams,
+    report: Report,
+    folder: Path | None = None,
+) -> Assessment:
+    """Runs the chains, measures the distances and gives the verdict.
+
+    The long chains are saved on the way in `folder`, where one is given, and go on from there next time.
+    """
 
     def sample(what: str, name: str, chain: Chain, noise: FromNoise | None = None) -> Sampled:
         return chains.from_noise(
@@ -178,6 +192,7 @@ def assess(model: Model, effort: Effort, units: Units, streams: Streams, report:
         streams["long"],
         chains=effort.long_chains,
         progress=lambda done, *_: report("long chains from noise", done, effort.long_steps),
+        folder=None if folder is None else folder / LONG_CHAINS[0],
     )
     data = chains.from_data(
         model,
@@ -185,6 +200,7 @@ def assess(model: Model, effort: Effort, units: Units, streams: Streams, report:
         effort.data_steps,
         streams["data-run"],
         progress=lambda done, *_: report("chains from data", done, effort.data_steps),
+        folder=None if folder is None else folder / LONG_CHAINS[1],
     )
     grid = plane_of(model.data, fresh, effort.grid_points)
     log_truth = log_model = None
@@ -233,6 +249,9 @@ def assess(model: Model, effort: Effort, units: Units, streams: Streams, report:
         long_steps=effort.long_steps,
         stayed_steps=max(1, effort.data_steps // 2),
     )
+    if folder is not None:
+        for name in LONG_CHAINS:
+            forget(folder / name)
     return Assessment(
         samples=own,
         sample_distance=distances[model.own],

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from burnin.core import ChainState
+from burnin.core import ChainState, InputError
+from burnin.evaluation.long_runs import run_resumable
 from burnin.evaluation.model import Chain, Model
 from burnin.samplers import RunResult, run
 from burnin.samplers.keep import Keeper
@@ -62,12 +64,18 @@ def from_noise(
 
 
 def from_data(
-    model: Model, n: int, num_steps: int, generator: torch.Generator, *, progress: Progress | None = None
+    model: Model,
+    n: int,
+    num_steps: int,
+    generator: torch.Generator,
+    *,
+    progress: Progress | None = None,
+    folder: Path | None = None,
 ) -> Sampled:
-    """n chains that start at fresh data and take `num_steps` plain steps."""
+    """n chains that start at fresh data and take `num_steps` plain steps, resumable in a `folder`."""
     start = model.data.sample(n, generator)
     state = model.plain.sampler.init(model.energy, start, scale=model.scale)
-    return run_on(model, model.plain, state, num_steps, generator, progress)
+    return run_on(model, model.plain, state, num_steps, generator, progress, folder=folder)
 
 
 def go_on(
@@ -80,16 +88,17 @@ def go_on(
     keep_every: int | None = None,
     keep: Keeper | None = None,
     progress: Progress | None = None,
+    folder: Path | None = None,
 ) -> Sampled:
     """Long-run samples: takes the (first `chains`) chains `num_steps` further by their own sampler.
 
     By then an annealed chain has cooled down to T, and a scheduled step size is at its last value.
-    `keep_every` and `keep` are those of `burnin.samplers.run`.
+    `keep_every` and `keep` are those of `burnin.samplers.run`; `folder` is that of `run_resumable`.
     """
     state = sampled.result.state
     if chains is not None:
         state = _first(state, chains)
-    return run_on(model, sampled.chain, state, num_steps, generator, progress, keep_every, keep)
+    return run_on(model, sampled.chain, state, num_steps, generator, progress, keep_every, keep, folder)
 
 
 def run_on(
@@ -101,8 +110,24 @@ def run_on(
     progress: Progress | None,
     keep_every: int | None = None,
     keep: Keeper | None = None,
+    folder: Path | None = None,
 ) -> Sampled:
     """Takes chains of the model on from `state`, with a trace of their energies."""
+    if folder is not None:
+        if keep_every is not None:
+            raise InputError("chains that are saved in a folder keep no positions; leave keep_every out")
+        resumed = run_resumable(
+            chain.sampler,
+            model.energy,
+            state,
+            num_steps=num_steps,
+            generator=generator,
+            folder=folder,
+            trace_points=TRACE_POINTS,
+            progress=progress,
+            engine=model.engine,
+        )
+        return Sampled(chain, resumed)
     result = run(
         chain.sampler,
         model.energy,

@@ -13,6 +13,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from burnin.core import CheckpointError, DivergedError, Energy, InputError, Outcome
 from burnin.diagnostics import ChainNoise
+from burnin.energies import spectral
 from burnin.objectives import DirectObjective, Negatives
 from burnin.rng import Streams
 from burnin.samplers import Engine, Prepared
@@ -62,6 +63,7 @@ class Trainer:
         if (self._direct is None) == (not parts.arms):
             raise InputError("the contrast needs arms, and an objective without chains has none")
         self.guard = Guard(parts.guard) if parts.guard is not None else None
+        spectral.rest(parts.energy)  # chains and losses of an update see one energy
         self.averaged: AveragedModel | None = None
         if parts.average > 0:
             averaging = get_ema_multi_avg_fn(parts.average)  # type: ignore[no-untyped-call]
@@ -108,8 +110,7 @@ class Trainer:
             parts.scheduler.step()
         for arm, arm_run in zip(parts.arms, runs, strict=True):
             arm.start.store(arm_run.drawn, arm_run.position)
-        if self.averaged is not None:
-            self.averaged.update_parameters(parts.energy)
+        self._follow()
         self.step += 1
         self._finite = learned.finite
         return update_numbers(parts.arms, runs, learned.infos, learned.loss, learning_rate)
@@ -120,11 +121,18 @@ class Trainer:
         learned = direct_update(parts, objective, self.batch_size, self.streams)
         if parts.scheduler is not None:
             parts.scheduler.step()
-        if self.averaged is not None:
-            self.averaged.update_parameters(parts.energy)
+        self._follow()
         self.step += 1
         self._finite = learned.finite
         return {"loss": learned.loss, "learning_rate": rate, **learned.numbers}
+
+    def _follow(self) -> None:
+        """What comes after the weights: their spectral norms and their average."""
+        spectral.advance(self.parts.energy)
+        if self.averaged is not None:
+            with spectral.own_vectors(self.averaged):
+                self.averaged.update_parameters(self.parts.energy)
+            spectral.advance(self.averaged)
 
     def updates(self, most: int) -> Iterator[dict[str, float]]:
         """At least one update and at most `most`; gives each one's numbers, `step` counting along.
