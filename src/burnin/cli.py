@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from burnin import impute_command, interop_commands, stein_commands, study_commands, table_commands
+from burnin import (
+    impute_command,
+    interop_commands,
+    measure_commands,
+    stein_commands,
+    study_commands,
+    table_commands,
+)
 from burnin.config import load_config, read_run_config
 from burnin.core import BurninError, InputError, Outcome
 from burnin.settings import Config
@@ -170,6 +177,7 @@ def check(
 
 stein_commands.register(app)
 table_commands.register(app)
+measure_commands.register(app)
 interop_commands.register(app)
 study_commands.register(app)
 impute_command.register(app)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import typer
+import typer.core
 import typer.main
 
 from burnin.checked import nearest
@@ -58,14 +59,19 @@ def commands_of(app: typer.Typer) -> dict[str, Command]:
     group: Any = typer.main.get_command(app)
     found = {}
     for name, command in sorted(group.commands.items()):
+        # What a group of commands, such as `features`, takes is what its commands take.
+        within = command.commands if isinstance(command, typer.core.TyperGroup) else {}
         options = {
             option: _short(parameter.help)
-            for parameter in command.params
+            for one in (command, *within.values())
+            for parameter in one.params
             if parameter.param_type_name == "option"
             for option in parameter.opts
         }
         found[name] = Command(
-            _short(command.help), {**options, "--help": "Show what it does."}, words.get(name, ())
+            _short(command.help),
+            {**options, "--help": "Show what it does."},
+            words.get(name, tuple(within)),
         )
     return found
 

@@ -205,7 +205,7 @@ def load_pictures(name: str, folder: Path | None = None) -> Pictures:
     source = SOURCES[name]
     place = (folder or data_folder()) / source.folder
     training, held_out = (
-        torch.from_numpy(read_idx(_find(name, place, file, source.origin))).unsqueeze(1)
+        torch.from_numpy(read_idx(find_file(name, place, file, source.origin))).unsqueeze(1)
         for file in (source.training, source.held_out)
     )
     return Pictures(training, held_out=Pictures(held_out))
@@ -218,8 +218,12 @@ def data_folder() -> Path:
     return Path(given) if given else cache / "burnin" / "data"
 
 
-def _find(name: str, place: Path, file: str, origin: str) -> Path:
-    """The file, packed or not."""
+def find_file(name: str, place: Path, file: str, origin: str) -> Path:
+    """The file of a data set, packed or not.
+
+    Raises:
+        InputError: when it is missing, saying where to put it and where it comes from.
+    """
     for path in (place / file, place / f"{file}.gz"):
         if path.is_file():
             return path
