@@ -205,7 +205,7 @@ def measure_run(
         print(*(one.line() for one in found.measures), sep="\n")
     held = model.data.sample(len(real.reference), streams["level"])
     level = energies_of(model, held)
-    save(energies_figure(bands, level), run / "energies.png")
+    save(energies_figure(bands, level, model.own.num_steps), run / "energies.png")
     drawn_figures = [run / "energies.png"]
     ways = {"pixels": found.by_pixels, network.name: found.by_features}
     looked = {way: one.neighbours for way, one in ways.items() if one is not None}

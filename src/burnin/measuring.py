@@ -110,8 +110,8 @@ def measure(
     """
     if min(len(samples), len(real.reference)) < FEWEST:
         raise InputError(
-            f"there are {len(samples)} samples and {len(real.reference)} reference pictures; at least {FEWEST} "
-            "of each are needed: raise --samples, or give more pictures"
+            f"there are {len(samples)} samples and {len(real.reference)} reference pictures; at least "
+            f"{FEWEST} of each are needed: raise --samples, or give more pictures"
         )
 
     def seen(pixels: Tensor, what: str) -> Extracted:

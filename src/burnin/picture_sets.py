@@ -76,7 +76,7 @@ def open_set(given: str, model: Model, run: Path, *, seed: int = 0, report: Repo
 def of_pictures(pictures: Pictures, target: Pictures, stream: torch.Generator, name: str) -> Given:
     """A data set of pictures for a model of others: its test pictures where it has some, else all."""
     if pictures.held_out is None:
-        pixels, rest, what = like(pictures, target), target.pixels[:0], "all pictures"
+        pixels, rest, what = like(pictures, target), target.pixels[:0], "pictures"
     else:
         pixels, rest, what = like(pictures.held_out, target), like(pictures, target), "test pictures"
     return Given(f"{name}, {len(pixels)} {what}", target.rows(pixels, stream), pixels, rest)

@@ -132,7 +132,7 @@ def _checked(name: str, scores: Values) -> Values:
     bad = int((~np.isfinite(scores)).sum())
     if bad:
         raise InputError(
-            f"{bad} of {len(scores)} scores {name} are not finite numbers: the energy diverges there; give data "
-            "at which it is finite"
+            f"{bad} of {len(scores)} scores {name} are not finite: the energy diverges there; give data at "
+            "which it does not"
         )
     return scores

@@ -14,18 +14,21 @@ from burnin.report import figures
 
 COLORS = {"from noise": figures.SAMPLES, "from data": figures.DATA}
 GREY = "0.45"
-BINS = 50
+BINS = 40
 
 
-def energies_figure(bands: Mapping[str, EnergyBand], of_data: Tensor) -> Figure:
+def energies_figure(bands: Mapping[str, EnergyBand], of_data: Tensor, own_steps: int | None = None) -> Figure:
     """Energies by step with their quantiles, and where they end, beside energies of data.
 
     Arguments:
         bands: for each kind of chains, its energies over T.
         of_data: energies over T of data that was held out, (n,).
+        own_steps: how many steps make a sample of the model; marked by a line.
     """
     figure = Figure(figsize=(9.4, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.4, 1))
+    if own_steps:
+        left.axvline(own_steps, color=GREY, linestyle="--", linewidth=1, label="steps of a sample")
     draw_bands(left, bands, of_data)
     draw_ends(right, bands, of_data)
     return figure
@@ -75,4 +78,5 @@ def draw_ends(axes: Axes, bands: Mapping[str, EnergyBand], of_data: Tensor) -> N
         axes.hist(values, bins=bins.tolist(), weights=weights, histtype="step", color=color, label=name)
     axes.set_xlabel("energy / T")
     axes.set_ylabel("share")
-    axes.legend(frameon=False, fontsize=8)
+    axes.locator_params(axis="x", nbins=4)
+    axes.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2)

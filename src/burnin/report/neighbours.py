@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from burnin.evaluation.neighbours import Neighbours
-from burnin.report import figures
 
-CELL = 0.62
-LABEL = 1.35
+CELL, GAP = 0.62, 0.14
+LEFT, TOP, EDGE = 1.0, 0.5, 0.08
+"""Inches: of a picture, between kinds of rows, and of the room for words."""
 
 
 def neighbours_figure(
@@ -22,36 +22,38 @@ def neighbours_figure(
 
     Arguments:
         samples, training: bytes, 255 the brightest, (n, channels, height, width).
-        found: for each way, by pixels say, the neighbours of the samples in the training pictures.
+        found: for "pixels" and for the name of a network, the neighbours of the samples in the training
+            pictures; the first decides which samples are shown.
         shown: how many samples.
     """
     first = next(iter(found.values()))
     chosen = first.distance[:, 0].argsort(stable=True)[:shown]
-    down = 1 + sum(one.index.shape[1] for one in found.values())
-    figure = Figure(figsize=(LABEL + CELL * len(chosen), 0.45 + CELL * down))
-    width, height = figure.get_size_inches()
-    figure.text(
-        LABEL / width, 1 - 0.2 / height, "the samples nearest to a training picture", fontsize=9, va="center"
-    )
-    top = 1 - 0.4 / height
-    rows: list[tuple[str, Tensor]] = [("sample", samples[chosen])]
+    groups = [("samples", [samples[chosen]])]
     for way, one in found.items():
-        short = "pixels" if way == "pixels" else "features"
-        for place in range(one.index.shape[1]):
-            told = f"by {short}" if place == 0 else ""
-            rows.append((told, training[one.index[chosen, place]]))
-    for row, (told, pictures) in enumerate(rows):
-        bottom = top - (row + 1) * CELL / height
-        figure.text(
-            (LABEL - 0.1) / width, bottom + 0.5 * CELL / height, told, fontsize=9, ha="right", va="center"
-        )
-        box = (LABEL / width, bottom, CELL * len(chosen) / width, CELL / height)
-        _strip(figure, pictures, box, sample=row == 0)
+        told = "by pixels" if way == "pixels" else "by features"
+        groups.append((told, [training[one.index[chosen, k]] for k in range(one.index.shape[1])]))
+    rows = sum(len(pictures) for _, pictures in groups)
+    width = LEFT + max(CELL * len(chosen), 4.6) + EDGE
+    height = TOP + CELL * rows + GAP * (len(groups) - 1) + EDGE
+    figure = Figure(figsize=(width, height))
+    networks = [way for way in found if way != "pixels"]
+    title = "The samples nearest to a training picture, above their nearest training pictures"
+    figure.text(EDGE / width, 1 - 0.16 / height, title, fontsize=8.5, va="center")
+    if networks:
+        told = f"features: {networks[0]}"
+        figure.text(EDGE / width, 1 - 0.34 / height, told, fontsize=7.5, va="center", color="0.35")
+    y = height - TOP
+    for told, strips in groups:
+        figure.text((LEFT - 0.1) / width, (y - CELL / 2) / height, told, fontsize=9, ha="right", va="center")
+        for pictures in strips:
+            y -= CELL
+            _strip(figure, pictures, (LEFT / width, y / height, CELL * len(chosen) / width, CELL / height))
+        y -= GAP
     return figure
 
 
-def _strip(figure: Figure, pictures: Tensor, box: tuple[float, float, float, float], *, sample: bool) -> None:
-    """Pictures side by side; those of samples with a coloured line below."""
+def _strip(figure: Figure, pictures: Tensor, box: tuple[float, float, float, float]) -> None:
+    """Pictures side by side, with white between."""
     axes = figure.add_axes(box)
     bright = torch.nn.functional.pad(pictures.float() / 255, (1, 1, 1, 1), value=1.0)
     strip = torch.cat(list(bright), 2).permute(1, 2, 0)
@@ -61,11 +63,4 @@ def _strip(figure: Figure, pictures: Tensor, box: tuple[float, float, float, flo
         )
     else:
         axes.imshow(strip.numpy(), interpolation="nearest", aspect="auto")
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for side in axes.spines.values():
-        side.set_visible(False)
-    if sample:
-        axes.spines["bottom"].set_visible(True)
-        axes.spines["bottom"].set_color(figures.SAMPLES)
-        axes.spines["bottom"].set_linewidth(2)
+    axes.set_axis_off()

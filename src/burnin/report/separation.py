@@ -52,8 +52,8 @@ def draw_roc(axes: Axes, inside: Values, outside: Values, found: Separation) -> 
     """The share of outliers found by the share of false alarms, for all thresholds."""
     false, true = roc_points(inside, outside)
     told = f"AUROC {found.auroc.value:.3f} ± {found.auroc.error:.3f}"
+    axes.plot([0, 1], [0, 1], color="0.6", linestyle=":", linewidth=1)
     axes.plot(false, true, color=figures.SAMPLES, label=told)
-    axes.plot([0, 1], [0, 1], color="0.6", linestyle=":", linewidth=1, label="chance")
     axes.plot(
         [0.05],
         [1 - found.fpr95.value],
@@ -67,7 +67,7 @@ def draw_roc(axes: Axes, inside: Values, outside: Values, found: Separation) -> 
     axes.set_box_aspect(1)
     axes.set_xlabel("share of the inside called outliers")
     axes.set_ylabel("share of the outside called outliers")
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    _key_above(axes)
 
 
 def _key_above(axes: Axes) -> None:
