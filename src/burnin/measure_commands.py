@@ -163,7 +163,7 @@ def measure_run(
     from burnin.evaluation.energy_bands import energies_of, energy_bands
     from burnin.evaluation.features import Inception
     from burnin.feature_choice import open_features
-    from burnin.measuring import measure
+    from burnin.measuring import measure, require_enough
     from burnin.picture_sets import own_pictures, real_pictures, sampled_bytes
     from burnin.report.energy_bands import energies_figure
     from burnin.report.figures import save
@@ -171,8 +171,7 @@ def measure_run(
     from burnin.rng import Streams
 
     console, streams, start = make_console(), Streams(seed), time.monotonic()
-    if samples < 1:
-        raise InputError(f"--samples is {samples}; it must be at least 1")
+    require_enough(samples, samples)
     _, config = own_pictures(run)
     network = open_features(features, config)
     model = _load(run)
@@ -182,6 +181,7 @@ def measure_run(
         real, name = real_pictures(
             run, data, model, samples=samples, searched=searched, streams=streams, report=report
         )
+        require_enough(samples, len(real.reference))
         drawn = chains.from_noise(
             model,
             samples,
@@ -207,8 +207,8 @@ def measure_run(
     level = energies_of(model, held)
     save(energies_figure(bands, level, model.own.num_steps), run / "energies.png")
     drawn_figures = [run / "energies.png"]
-    ways = {"pixels": found.by_pixels, network.name: found.by_features}
-    looked = {way: one.neighbours for way, one in ways.items() if one is not None}
+    ways = (("pixels", found.by_pixels), (network.name, found.by_features))
+    looked = {way: one.neighbours for way, one in ways if one is not None}
     if looked:
         save(neighbours_figure(pixels, real.training, looked, SAMPLES_SHOWN), run / "neighbours.png")
         drawn_figures.append(run / "neighbours.png")

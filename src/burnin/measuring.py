@@ -93,6 +93,15 @@ def choose(pool: Tensor, n: int, generator: torch.Generator) -> tuple[Tensor, Te
     return pool[order[:n]], pool[order[n:]]
 
 
+def require_enough(samples: int, reference: int) -> None:
+    """Raises InputError when there are too few pictures for the errors, splits and neighbours of the numbers."""
+    if min(samples, reference) < FEWEST:
+        raise InputError(
+            f"there are {samples} samples and {reference} reference pictures; at least {FEWEST} of each are "
+            "needed: raise --samples, or give more pictures"
+        )
+
+
 def measure(
     samples: Tensor, real: Real, features: Features, *, seed: int = 0, report: Report | None = None
 ) -> Measured:
@@ -108,11 +117,7 @@ def measure(
     Raises:
         InputError: when there are fewer than 40 samples or reference pictures.
     """
-    if min(len(samples), len(real.reference)) < FEWEST:
-        raise InputError(
-            f"there are {len(samples)} samples and {len(real.reference)} reference pictures; at least "
-            f"{FEWEST} of each are needed: raise --samples, or give more pictures"
-        )
+    require_enough(len(samples), len(real.reference))
 
     def seen(pixels: Tensor, what: str) -> Extracted:
         return extract(features, pixels, what=f"features of {what}", report=report)
