@@ -94,7 +94,7 @@ def choose(pool: Tensor, n: int, generator: torch.Generator) -> tuple[Tensor, Te
 
 
 def require_enough(samples: int, reference: int) -> None:
-    """Raises InputError when there are too few pictures for the errors, splits and neighbours of the numbers."""
+    """Raises InputError when there are too few pictures for errors, splits and neighbours."""
     if min(samples, reference) < FEWEST:
         raise InputError(
             f"there are {samples} samples and {reference} reference pictures; at least {FEWEST} of each are "
