@@ -155,8 +155,10 @@ def _pictures_measured(table: dict[str, Any]) -> str:
     row = next(iter(table["rows"]))
     metrics = table["rows"][row]["metrics"]
     return (
-        f"By *{metrics['features']}*, {metrics['n']:,} pictures beside {metrics['n']:,} test pictures; copies "
-        f"are looked for among {metrics['searched']:,} training pictures.\n\n" + "\n".join(lines) + "\n\n"
+        f"By *{metrics['features']}*, {metrics['n']:,} pictures beside {metrics['n']:,} test pictures; "
+        f"copies are looked for among {metrics['searched']:,} training pictures.\n\n"
+        + "\n".join(lines)
+        + "\n\n"
         f"{_origin(table, row)}"
     )
 

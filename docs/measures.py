@@ -1,7 +1,7 @@
-"""Measures real, spoilt and foreign pictures: python docs/measures.py FOLDER, a classifier of fashion-mnist-14.
+"""Measures real, spoilt and foreign pictures: python docs/measures.py FOLDER, with a classifier in it.
 
-It writes results/measures/table.json, which docs/draw.py puts into docs/measures.md. The classifier is made by
-burnin features train --dataset fashion-mnist --side 14; about 3 minutes on one core.
+It writes results/measures/table.json, which docs/draw.py puts into docs/measures.md. The classifier is made
+by burnin features train --dataset fashion-mnist --side 14; all takes about 3 minutes on one core.
 """
 
 from __future__ import annotations

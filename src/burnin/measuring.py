@@ -10,7 +10,7 @@ from torch import Tensor
 from burnin.core import InputError, Report
 from burnin.evaluation.coverage import OF_DENSITY, Coverage, coverage_of
 from burnin.evaluation.features import NO_CLASSES, Extracted, Features, Pixels, extract
-from burnin.evaluation.frechet import MISSING, SPLITS, frechet_distance, has_torchmetrics, inception_score
+from burnin.evaluation.frechet import SPLITS, frechet_distance, inception_score, unavailable
 from burnin.evaluation.kernel_distance import GROUPS, kernel_distance
 from burnin.evaluation.memorisation import Memorisation, memorisation
 
@@ -48,7 +48,7 @@ class Measure:
     def line(self) -> str:
         """For a terminal."""
         if self.value is None:
-            return f"{self.name:<22} not measured: {self.note}"
+            return f"{self.name:<22} not measured  [{self.features}]  {self.note}"
         error = "" if self.error is None else f" ± {self.error:.2g}"
         counts = f"n {self.n}" + (f" vs {self.against}" if self.against else "")
         real = "" if self.real is None else f"real data {self.real:.4g} (n {self.real_n})"
@@ -160,11 +160,12 @@ def _distances(drawn: Extracted, reference: Extracted, fresh: Extracted | None, 
     x, y, n, m = drawn.features, reference.features, len(drawn.features), len(reference.features)
     z = None if fresh is None else fresh.features
     real_n = 0 if z is None else len(z)
-    if has_torchmetrics():
+    why = unavailable()
+    if why is None:
         floor = None if z is None else frechet_distance(z, y)
         frechet = Measure("Fréchet distance", name, frechet_distance(x, y), n, m, None, floor, real_n)
     else:
-        frechet = Measure("Fréchet distance", name, None, n, m, note=MISSING)
+        frechet = Measure("Fréchet distance", name, None, n, m, note=why)
     kernel = kernel_distance(x, y)
     floor = None if z is None else kernel_distance(z, y).value
     return [frechet, Measure("kernel distance (KID)", name, kernel.value, n, m, kernel.error, floor, real_n)]
@@ -173,9 +174,10 @@ def _distances(drawn: Extracted, reference: Extracted, fresh: Extracted | None, 
 def _score(drawn: Extracted, reference: Extracted, name: str, seed: int) -> Measure:
     n = len(drawn.features)
     if drawn.probabilities is None or reference.probabilities is None:
-        return Measure("Inception Score", name, None, n, 0, note=NO_CLASSES.format(name))
-    if not has_torchmetrics():
-        return Measure("Inception Score", name, None, n, 0, note=MISSING)
+        return Measure("Inception Score", name, None, n, 0, note=NO_CLASSES)
+    why = unavailable()
+    if why is not None:
+        return Measure("Inception Score", name, None, n, 0, note=why)
     own = inception_score(drawn.probabilities, seed=seed)
     of_real = inception_score(reference.probabilities, seed=seed).value
     return Measure("Inception Score", name, own.value, n, 0, own.error, of_real, len(reference.features))

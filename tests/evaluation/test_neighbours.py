@@ -59,7 +59,7 @@ def brute_force(samples: Tensor, data: Tensor) -> tuple[float, float, float, flo
     between = (samples.unsqueeze(1) - data.unsqueeze(0)).norm(dim=2)
 
     def radius(x: Tensor, k: int) -> Tensor:
-        return (x.unsqueeze(1) - x.unsqueeze(0)).norm(dim=2).sort(dim=1).values[:, k]
+        return torch.cdist(x, x).sort(dim=1).values[:, k]
 
     of_data, of_samples, wide = radius(data, 3), radius(samples, 3), radius(data, 5)
     n, m = between.shape

@@ -18,8 +18,8 @@ INCEPTION_PLACE = Path("inception") / "inception-2015-12-05.pt"
 """Where the weights are looked for, below the folder of the data sets."""
 BATCH = 64
 NO_CLASSES = (
-    "{} has no classes, so there is no Inception Score; use a network with class probabilities, such as a "
-    "classifier of `burnin features train`"
+    "this network has no classes, so there is no Inception Score; use one with class probabilities, such as "
+    "a classifier of `burnin features train`"
 )
 
 

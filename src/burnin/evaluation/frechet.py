@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import warnings
 from dataclasses import dataclass
@@ -17,9 +18,16 @@ SPLITS = 10
 MISSING = "torchmetrics is not installed; it computes this: pip install 'burnin[images]'"
 
 
-def has_torchmetrics() -> bool:
-    """Whether the library is there; it takes seconds to load, so it is loaded where it is used."""
-    return importlib.util.find_spec("torchmetrics") is not None
+def unavailable() -> str | None:
+    """Why torchmetrics cannot be used; None where it can. It takes seconds to load: ask when it is due."""
+    if importlib.util.find_spec("torchmetrics") is None:
+        return MISSING
+    try:
+        importlib.import_module("torchmetrics.image.fid")
+    except (ImportError, RuntimeError) as error:  # such as beside a torchvision that does not fit torch
+        reason = str(error).strip().splitlines()[0][:200]
+        return f"torchmetrics is installed but cannot be loaded ({reason}); mend or remove what it names"
+    return None
 
 
 def frechet_distance(x: Tensor, y: Tensor) -> float:
@@ -108,5 +116,6 @@ class _AsGiven(nn.Module):
 
 
 def _require() -> None:
-    if not has_torchmetrics():
-        raise InputError(MISSING)
+    why = unavailable()
+    if why is not None:
+        raise InputError(why)
