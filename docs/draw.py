@@ -37,6 +37,7 @@ PAGES = (
     ROOT / "docs" / "verdict.md",
     ROOT / "docs" / "data.md",
     ROOT / "docs" / "bench-density.md",
+    ROOT / "docs" / "measures.md",
 )
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
@@ -99,6 +100,7 @@ def pieces() -> dict[str, str]:
         "log-z-variants": log_z.variants({words: _metrics(_read(study)) for words, study in TRIED.items()}),
         "iris-gaps": _measured("iris-gaps", iris_gaps.summary),
         "table-schemes": _measured("table-schemes", table_schemes.summary),
+        "measures": _pictures_measured(_read("measures")),
     }
 
 
@@ -136,6 +138,29 @@ def _beta_cost() -> str:
     made = result["made_by"]
     origin = f"`{made['command']}`, commit {made['commit']}, {made['time'][:10]}, {made['processor']}."
     return "\n".join(lines) + f"\n\nMedians and quartiles of ratios within a round; {origin}\n"
+
+
+def _pictures_measured(table: dict[str, Any]) -> str:
+    """What the measures of pictures say of real, spoilt and foreign ones (docs/measures.py)."""
+    heads = ("Fréchet distance", "kernel distance (KID)", "Inception Score", "precision", "recall")
+    heads += ("density", "coverage", "nearer than held-out")
+    lines = [f"| in place of samples | {' | '.join(heads)}, pixels (z) |", "|---" * (len(heads) + 1) + "|"]
+    for name, metrics in _metrics(table).items():
+        first = {one["name"]: one for one in reversed(metrics["measures"])}  # by pixels before by features
+        cells = [
+            f"{first[head]['value']:.3g}" + (f" ± {first[head]['error']:.2g}" if first[head]["error"] else "")
+            for head in heads
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} ({metrics['z']:+.1f}) |")
+    row = next(iter(table["rows"]))
+    metrics = table["rows"][row]["metrics"]
+    return (
+        f"By *{metrics['features']}*, {metrics['n']:,} pictures beside {metrics['n']:,} test pictures; "
+        f"copies are looked for among {metrics['searched']:,} training pictures.\n\n"
+        + "\n".join(lines)
+        + "\n\n"
+        f"{_origin(table, row)}"
+    )
 
 
 def _read(study: str) -> dict[str, Any]:

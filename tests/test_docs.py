@@ -56,7 +56,10 @@ def test_there_are_examples() -> None:
     "name",
     [
         "README.md",
-        *(f"docs/{page}.md" for page in ("rings", "robust", "stein", "verdict", "data", "bench-density")),
+        *(
+            f"docs/{page}.md"
+            for page in ("rings", "robust", "stein", "verdict", "data", "bench-density", "measures")
+        ),
     ],
 )
 def test_tables_are_as_drawn_from_results(name: str) -> None:

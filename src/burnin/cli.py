@@ -14,6 +14,7 @@ from burnin import (
     data_commands,
     impute_command,
     interop_commands,
+    measure_commands,
     stein_commands,
     study_commands,
     table_commands,
@@ -177,6 +178,7 @@ def check(
 
 stein_commands.register(app)
 table_commands.register(app)
+measure_commands.register(app)
 interop_commands.register(app)
 study_commands.register(app)
 impute_command.register(app)
