@@ -1,4 +1,4 @@
-"""Draws docs/filled-pixels.png, digits whose lower halves were filled in: python docs/pixels.py FOLDER.
+"""Draws docs/filled-pixels.png, digits with lower halves filled in and new ones: python docs/pixels.py DIR.
 
 Into the folder go 1,700 of scikit-learn's 8×8 digits, 24 others, a mask and the run, by the commands of
 docs/data.md.
@@ -21,7 +21,7 @@ from burnin.report.figures import draw_pictures, save
 
 ROOT = Path(__file__).parent.parent
 LEARNED, SHOWN, ACROSS = 1700, 25, 5
-UPDATES = "1500"
+UPDATES = "5000"
 
 
 def main(folder: Path) -> None:
@@ -36,15 +36,17 @@ def main(folder: Path) -> None:
     Image.fromarray(lower).save(folder / "mask.png")
     for command in (
         ["fit", "digits", "--out", "run", "--max-updates", UPDATES],
+        ["sample", "run", "-n", str(SHOWN), "-o", "new"],
         ["impute", "run", "others", "--mask", "mask.png", "-o", "filled"],
     ):
         subprocess.run([sys.executable, "-m", "burnin.cli", *command], cwd=folder, check=True)
     whole = read_folder(folder / "others").pixels / 255
     holed = whole.masked_fill(read_mask(folder / "mask.png", (8, 8)), torch.nan)
     filled = read_folder(folder / "filled").pixels / 255
-    figure = Figure(figsize=(7.2, 2.7), layout="constrained")
-    titles = {"given": holed, "filled in": filled, "as they were": whole}
-    for axes, (title, pictures) in zip(figure.subplots(1, 3), titles.items(), strict=True):
+    drawn = read_folder(folder / "new").pixels / 255
+    figure = Figure(figsize=(9.6, 2.7), layout="constrained")
+    titles = {"given": holed, "filled in": filled, "as they were": whole, "new ones": drawn}
+    for axes, (title, pictures) in zip(figure.subplots(1, 4), titles.items(), strict=True):
         draw_pictures(axes, pictures, ACROSS)
         axes.set_facecolor("#d9b38c")
         axes.set_title(title, fontsize=9)
