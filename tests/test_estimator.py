@@ -224,7 +224,8 @@ def test_it_says_what_it_chose(capsys: pytest.CaptureFixture[str]) -> None:
     EnergyDensity(max_updates=2, random_state=0, verbose=True).fit(two_clusters(100, 0))
     said = capsys.readouterr().out
     assert "x1, x2: continuous" in said
-    assert "network: 3 × 32 units, temperature" in said
+    assert "network: 3 × 32 units, noise of" in said
+    assert "after the training: temperature" in said
     assert "base: 5 mixtures of" in said
     assert "acceptance " in said
 

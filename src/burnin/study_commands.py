@@ -29,6 +29,8 @@ def reproduce(
     changes: Set = [],  # noqa: B006
     rows: Annotated[str, typer.Option(help="Which rows, separated by commas; all by default.")] = "",
     jobs: Annotated[int, typer.Option(help="Processes at a time.")] = 2,
+    dataset: Annotated[str, typer.Option(help="Of `images`: fashion-mnist, cifar10 or flowers.")] = "",
+    size: Annotated[str, typer.Option(help="Of `images`: small, or the paper's.")] = "",
 ) -> None:
     """Reproduce a paper's experiment: rows that resume, a table, a figure, and whether it is as expected."""
     from burnin.checked import nearest
@@ -36,6 +38,10 @@ def reproduce(
     from burnin.studies.table import write_json
 
     console = make_console()
+    if name == "images":
+        name = f"images-{dataset or 'fashion-mnist'}-{size or 'small'}"
+    elif dataset or size:
+        raise InputError("--dataset and --size are of the experiment `images`")
     if name not in STUDIES:
         known = ", ".join(STUDIES)
         raise InputError(f"there is no experiment {name!r}{nearest(name, list(STUDIES))}; known: {known}")

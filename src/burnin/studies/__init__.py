@@ -8,6 +8,7 @@ from burnin.studies.critic_cost import CRITIC_COST
 from burnin.studies.experiment import Experiment, run_study
 from burnin.studies.flow_rank import FLOW_RANK
 from burnin.studies.ica import ICA
+from burnin.studies.images import IMAGES
 from burnin.studies.iris_gaps import IRIS_GAPS
 from burnin.studies.log_z import LOG_Z
 from burnin.studies.measured import MeasuredStudy
@@ -47,6 +48,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     BENCH_DENSITY,
     TABLE_SCHEMES,
     IRIS_GAPS,
+    *IMAGES,
 )
 STUDIES: dict[str, Experiment[Any]] = {study.name: study for study in _ALL}
 

@@ -52,16 +52,17 @@ class Study(Experiment[Config]):
 
     def maker(self) -> Maker[Config]:
         """Trains and judges."""
-        return partial(_train_and_judge, self.measure)
+        return partial(train_and_judge, self.measure)
 
     def goes_first(self, settings: Config) -> bool:
         """The hybrid has two arms and takes longest."""
         return settings.scheme.name == "hybrid"
 
 
-def _train_and_judge(
+def train_and_judge(
     measure: Measure, out: Path, name: str, config: Config, report: Report, threads: int
 ) -> dict[str, Any]:
+    """Makes a row: trains in its folder, judges, measures, and keeps what figures need."""
     torch.set_num_threads(max(1, config.run.threads))
     folder = out / name
     engine = build_engine(config, threads=threads)
@@ -100,6 +101,14 @@ def _train_and_judge(
     }
     if result.log_model is not None:
         tensors["log_density"] = result.log_model.float()
+    if model.pictures is not None:
+        trace = result.long_sampled.result.trace
+        tensors |= {
+            "from_data": result.data_sampled.position.contiguous(),
+            "energy_of_data": result.energies["data"].contiguous(),
+            "energy_of_long": result.energies["long chains"].contiguous(),
+            "trace": torch.tensor([trace.iteration, trace.energy], dtype=torch.float64),
+        }
     safetensors.torch.save_file(tensors, out / f"{name}.safetensors")
     return {"seed": config.run.seed, "metrics": metrics, "verdict": list(result.verdict.lines)}
 
