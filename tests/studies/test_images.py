@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,15 @@ def test_seeds_are_averaged() -> None:
     words = {"verdict": "a generator only", "features": "own", "frechet_real": 0.5, "outliers": "mnist"}
     rows = {"noise": {**row, **words}, "noise-s1": {**row, **words, "frechet": 3.0}}
     assert "| noise | 2 | 2 ± 1 |" in summary(rows)
+
+
+def test_small_beta_in_small(working_folder: Path) -> None:
+    """The gap is that of the energies, and the figure is drawn."""
+    pytest.importorskip("torchmetrics")
+    study = STUDIES["small-beta"]
+    table, _ = run_study(study, working_folder / "out", quick=True, jobs=1, status=lambda *_: None)
+    assert set(table["rows"]) == {"beta-0", "beta-1e-3"}
+    for row in table["rows"].values():
+        assert math.isfinite(row["metrics"]["gap"])
+        assert row["metrics"]["gap"] != row["metrics"]["gap_larger_step"]
+    assert (working_folder / "out" / "figure.png").stat().st_size > 10_000

@@ -21,6 +21,7 @@ from burnin.studies.rings import RINGS, RINGS_BETA, RINGS_CHANGES
 from burnin.studies.robust import ROBUST_TOY
 from burnin.studies.rows import Study
 from burnin.studies.samplers import TWO_SAMPLERS
+from burnin.studies.small_beta import SMALL_BETA
 from burnin.studies.stein_images import STEIN_IMAGES
 from burnin.studies.stein_toy import STEIN_TOY
 from burnin.studies.table_schemes import TABLE_SCHEMES
@@ -49,6 +50,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     TABLE_SCHEMES,
     IRIS_GAPS,
     *IMAGES,
+    SMALL_BETA,
 )
 STUDIES: dict[str, Experiment[Any]] = {study.name: study for study in _ALL}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ METRICS = (
 )
 
 
-def measure(model: Model, result: Assessment, *, dataset: str) -> dict[str, Any]:
+def measure(model: Model, result: Assessment, dataset: str = "fashion-mnist") -> dict[str, Any]:
     """Fréchet distances of short, long and data-started chains by the set's own classifier; outliers.
 
     `frechet_few` is that of as many short chains as there are long ones: the distance falls with the number
@@ -166,10 +166,17 @@ class ImageStudy(Study):
 
     def maker(self) -> Maker[Config]:
         """Trains and judges."""
-        return _make
+        return partial(_make, self.measure)
 
 
-def _make(out: Path, name: str, config: Config, report: Report, threads: int) -> dict[str, Any]:
+def _make(
+    measure: Callable[..., dict[str, Any]],
+    out: Path,
+    name: str,
+    config: Config,
+    report: Report,
+    threads: int,
+) -> dict[str, Any]:
     if config.data.name is None:
         raise InputError("the image study needs a data set with labels: set data.name")
     return train_and_judge(partial(measure, dataset=config.data.name), out, name, config, report, threads)
@@ -193,7 +200,7 @@ def _study(dataset: str, size: str, schemes: Sequence[str], repeated: Sequence[s
         rows=_rows(size, schemes, repeated),
         quick_rows=REPEATED,
         metrics=METRICS,
-        measure=partial(measure, dataset=dataset),
+        measure=measure,
         draw=draw,
         tabulate=summary,
     )
