@@ -55,6 +55,7 @@ def test_the_table_averages_over_seeds() -> None:
             "density_kl": value,
             "sample_distance": 2.0,
             "ended": "finished" if seed else "diverged at update 7",
+            "seconds_training": 10.0 + seed,
         }
         for seed, value in enumerate((0.1, 0.2, 0.3))
     }
@@ -62,10 +63,11 @@ def test_the_table_averages_over_seeds() -> None:
         "density_kl": None,
         "sample_distance": 3.0,
         "ended": "finished",
+        "seconds_training": 40.0,
     }
     line = summary(rows).splitlines()[2]
     assert line == (
-        "| mixture, default, default |  | 0.2 ± 0.058 (2 ± 0), 1 of 3 diverged | not finite (3) |  |"
+        "| mixture, default, default |  | 0.2 ± 0.058 (2 ± 0), 1 of 3 diverged | not finite (3) |  | 10–40 |"
     )
 
 

@@ -90,7 +90,8 @@ def measure(model: Model, result: Assessment) -> dict[str, Any]:
 
 
 def summary(rows: Rows) -> str:
-    """KL and the sampler's distance by setup and β, averaged over seeds with their standard error."""
+    """KL and the sampler's distance by setup and β, averaged over seeds with their standard error; and the
+    seconds that training took, from the fastest row to the slowest."""
     groups: dict[tuple[str, str, str], dict[float, list[Mapping[str, Any]]]] = {}
     for name, metrics in rows.items():
         match = NAME.fullmatch(name)
@@ -99,12 +100,13 @@ def summary(rows: Rows) -> str:
         groups.setdefault(key, {}).setdefault(float(match["beta"]), []).append(metrics)
     head = [f"β = {beta:g}" for beta in BETAS]
     lines = [
-        "| density_kl (sampler's distance) | " + " | ".join(head) + " |",
-        "|---" * (len(BETAS) + 1) + "|",
+        "| density_kl (sampler's distance) | " + " | ".join(head) + " | seconds |",
+        "|---" * (len(BETAS) + 2) + "|",
     ]
     for key, by_beta in groups.items():
         cells = [_cell(by_beta.get(beta, [])) for beta in BETAS]
-        lines.append(f"| {', '.join(key)} | " + " | ".join(cells) + " |")
+        spent = [row["seconds_training"] for made in by_beta.values() for row in made]
+        lines.append(f"| {', '.join(key)} | " + " | ".join(cells) + f" | {min(spent):.0f}–{max(spent):.0f} |")
     return "\n".join(lines) + "\n"
 
 
