@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 
 # One thread for each process, as pytest runs one a core: more would wait for each other. Before torch loads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A shell that starts the tests in the background has them ignore Ctrl-C, which some of them press.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from collections.abc import Iterator
 from pathlib import Path
