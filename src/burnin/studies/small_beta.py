@@ -96,7 +96,7 @@ def _histogram(axes: Any, data: Tensor, drawn: Tensor) -> None:
 SMALL_BETA = ImageStudy(
     name="small-beta",
     about="the robust paper's appendix L: pictures with β from 0 to 1e-3, gaps and histograms of f",
-    recipe="images-fashion-mnist-small",
+    recipe="small-beta",
     quick_recipe="images-quick",
     rows={f"beta-{beta}": ['scheme.name="noise"', f"scheme.beta={float(beta)}"] for beta in BETAS},
     quick_rows=("beta-0", "beta-1e-3"),
