@@ -197,7 +197,7 @@ def test_written_pictures_are_read_as_they_were(tmp_path: Path) -> None:
     write_pictures(tmp_path, pixels / 255)
     assert torch.equal(read_folder(tmp_path).pixels, pixels)
     write_grid(tmp_path / "grid.png", pixels / 255)
-    data = Pictures.split(torch.cat([pixels] * 5), share=0.2, seed=0)
+    data = Pictures(torch.cat([pixels] * 5), low=0.0, high=1.0).apart(0.2, seed=0)
     data.save(tmp_path / "p.npz")
     again = Pictures.load(tmp_path / "p.npz")
     assert torch.equal(again.pixels, data.pixels)

@@ -11,6 +11,7 @@ from burnin.assemble import build_trainer
 from burnin.config import load_config
 from burnin.core import InputError
 from burnin.rng import Streams
+from burnin.training.remedies import Remedies
 
 SMALL = ["run.batch_size=16", "model.width=8", "model.depth=1", "sampler_from_noise={num_chains=8}"]
 
@@ -29,7 +30,7 @@ def test_the_noise_of_chains_counts_weights_scales_and_rollbacks() -> None:
         assert noise.dim == 10
         assert noise.inverse_scale == pytest.approx(inverse)
         assert not noise.leapfrog
-    trainer.step, trainer.step_factor = 10, 0.5
+    trainer.step, trainer.remedies = 10, Remedies(step_factor=0.5)
     later = trainer.chain_noise()
     assert later["noise"].temperature == pytest.approx(temperature / (1 - 0.5))
     assert later["data"].temperature == temperature

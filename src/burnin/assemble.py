@@ -17,9 +17,11 @@ from burnin.core import Density, InputError
 from burnin.data import (
     held_out,
 )
+from burnin.data.labelled import labelled_draws
+from burnin.energies import joint_of
 from burnin.evaluation.bridge import MixtureBase
 from burnin.evaluation.model import Chain, Model
-from burnin.objectives import contrast
+from burnin.objectives import Classification, contrast
 from burnin.rng import Streams
 from burnin.samplers import (
     Engine,
@@ -81,7 +83,11 @@ def build_trainer(
     )
     guard = None
     if config.guard.enabled:
-        guard = GuardSettings(**config.guard.model_dump(exclude={"enabled"}))
+        settings = config.guard.model_dump(exclude={"enabled", "beta", "remedy"})
+        remedy = tuple([config.guard.remedy] if isinstance(config.guard.remedy, str) else config.guard.remedy)
+        # f = -E/T: a β of T weights by exp(-E) itself, whatever T is.
+        beta = config.guard.beta or min(0.1, temperature)
+        guard = GuardSettings(**settings, remedy=remedy, beta=beta)
     parts = Parts(
         energy=energy,
         data=data,
@@ -94,8 +100,24 @@ def build_trainer(
         clip_norm=config.optimizer.clip_norm,
         guard=guard,
         engine=engine or build_engine(config),
+        classification=_classification(config, energy, data, streams),
     )
     return Trainer(parts, batch_size=config.run.batch_size, streams=streams)
+
+
+def _classification(
+    config: Config, energy: nn.Module, data: Density, streams: Streams
+) -> Classification | None:
+    """What a joint energy learns from labels."""
+    joint = config.joint
+    if joint is None:
+        return None
+    return Classification(
+        joint_of(energy).logits,
+        labelled_draws(data, joint.classes, joint.labels, streams["known labels"]),
+        joint.batch_size or config.run.batch_size,
+        joint.weight,
+    )
 
 
 def load_model(folder: Path, engine: Engine | None = None) -> Model:

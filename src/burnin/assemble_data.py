@@ -30,8 +30,10 @@ from burnin.energies import (
     GaussianBernoulliRBM,
     GaussianFactor,
     ICAEnergy,
+    JointEnergy,
     MixtureFactor,
     Standardised,
+    WideResNet,
 )
 from burnin.evaluation.bridge import MixtureBase
 from burnin.rng import Streams
@@ -40,6 +42,8 @@ from burnin.settings import Config, DataSettings, ModelSettings
 DEPTH = 3
 HELD_OUT = 0.1
 """The share of a folder's pictures that a model is judged on."""
+CLASSES_HELD_OUT = 0.2
+"""Likewise of the pictures of a joint energy, where they come in one part."""
 LARGEST_PICTURE = 512
 """Pixels along a side of a folder's pictures."""
 
@@ -75,6 +79,8 @@ def build_data(config: Config) -> Density:
         data = load_pictures(settings.name, side=settings.side)
     else:
         data = make_density(settings.name or "")
+    if config.joint is not None and isinstance(data, Pictures) and data.held_out is None:
+        data = data.apart(CLASSES_HELD_OUT, seed=0)  # a classifier is judged on what it has not seen
     return noised(config, _pictured(settings, data))
 
 
@@ -88,7 +94,8 @@ def fetch_data(config: Config, report: Report) -> None:
 def _read_folder(path: Path, side: int | None) -> Pictures:
     """A folder's pictures, a tenth of them held out: the same whatever the run's seed."""
     found = read_folder(path, side=side, largest=LARGEST_PICTURE)
-    return Pictures.split(found.pixels, share=HELD_OUT, seed=0, labels=found.labels, classes=found.classes)
+    pictures = Pictures(found.pixels, low=0.0, high=1.0, labels=found.labels, classes=found.classes)
+    return pictures.apart(HELD_OUT, seed=0)
 
 
 def _pictured(settings: DataSettings, data: Density) -> Density:
@@ -136,6 +143,10 @@ def build_energy(
         raise InputError(f"model.kind {model.kind!r} takes no gaussian_factor and no frequencies")
     if model.kind in ("ica", "rbm") and model.spectral_norm:
         raise InputError(f"model.spectral_norm is for networks; leave it out for model.kind {model.kind!r}")
+    if model.kind in ("ica", "rbm") and config.joint is not None:
+        raise InputError(f"[joint] makes a classifier an energy; model.kind {model.kind!r} is none")
+    if model.kind == "wide-resnet" and (model.spectral_norm or model.frequencies):
+        raise InputError("a wide-resnet takes no spectral_norm and no frequencies; leave them out")
     if model.kind != "convnet" and model.attention:
         raise InputError(f'model.attention is for model.kind "convnet"; this one is {model.kind!r}')
     if model.kind == "ica":
@@ -145,12 +156,17 @@ def build_energy(
         weights = torch.randn(dim, model.hidden, generator=generator) / model.hidden
         biases = mean, torch.zeros(model.hidden)
         return GaussianBernoulliRBM(weights, *biases, temperature=model.temperature, learned=True)
+    outputs = 1 if config.joint is None else config.joint.classes
     if model.kind == "convnet":
-        net = _build_convnet(model, data, generator)
+        net = _build_convnet(model, data, generator, outputs)
+    elif model.kind == "wide-resnet":
+        net = _build_wide_resnet(model, data, generator, outputs)
     else:
-        net = _build_mlp(model, dim, generator)
+        net = _build_mlp(model, dim, generator, outputs)
     if model.standardise:
         net = Standardised(net, mean, std)
+    if config.joint is not None:
+        net = JointEnergy(net)
     if model.gaussian_factor != "none":
         learned = model.gaussian_factor == "learned"
         net = GaussianFactor(net, mean, std, temperature=model.temperature, learned=learned)
@@ -160,7 +176,7 @@ def build_energy(
     return net
 
 
-def _build_mlp(model: ModelSettings, dim: int, generator: torch.Generator) -> nn.Module:
+def _build_mlp(model: ModelSettings, dim: int, generator: torch.Generator, outputs: int) -> nn.Module:
     if isinstance(model.width, list) and model.depth is not None:
         raise InputError("model.width lists every layer; leave model.depth out")
     net = MLP(
@@ -171,18 +187,18 @@ def _build_mlp(model: ModelSettings, dim: int, generator: torch.Generator) -> nn
         first_scale=model.first_scale,
         slope=model.slope,
         spectral_norm=model.spectral_norm,
+        outputs=outputs,
     )
     return FourierFeatures(net, model.frequencies) if model.frequencies else net
 
 
-def _build_convnet(model: ModelSettings, data: Density, generator: torch.Generator) -> nn.Module:
-    pictures = clean(data)
-    if not isinstance(pictures, Pictures | AbsentData) or pictures.shape is None:
-        raise InputError('model.kind = "convnet" is for pictures; for this data it must be another')
+def _build_convnet(
+    model: ModelSettings, data: Density, generator: torch.Generator, outputs: int
+) -> nn.Module:
     if isinstance(model.width, list) or model.depth is not None or model.frequencies:
         raise InputError("a convnet takes model.width, a number; leave out model.depth and model.frequencies")
     return ConvNet(
-        pictures.shape,
+        _picture_shape(model, data),
         width=model.width,
         generator=generator,
         activation=model.activation,
@@ -190,4 +206,28 @@ def _build_convnet(model: ModelSettings, data: Density, generator: torch.Generat
         attention=model.attention,
         spectral_norm=model.spectral_norm,
         first_scale=model.first_scale,
+        outputs=outputs,
     )
+
+
+def _build_wide_resnet(
+    model: ModelSettings, data: Density, generator: torch.Generator, outputs: int
+) -> nn.Module:
+    if isinstance(model.width, list) or model.depth is None:
+        raise InputError("a wide-resnet takes model.depth (10, 16, 22, 28, …) and model.width, one number")
+    return WideResNet(
+        _picture_shape(model, data),
+        depth=model.depth,
+        width=model.width,
+        outputs=outputs,
+        generator=generator,
+        activation=model.activation,
+        slope=model.slope,
+    )
+
+
+def _picture_shape(model: ModelSettings, data: Density) -> tuple[int, int, int]:
+    pictures = clean(data)
+    if not isinstance(pictures, Pictures | AbsentData) or pictures.shape is None:
+        raise InputError(f'model.kind = "{model.kind}" is for pictures; for this data it must be another')
+    return pictures.shape

@@ -131,7 +131,7 @@ def fit_pictures(
     """Fits a density to pictures of bytes, (n, channels, height, width), some held out, in a new folder."""
     require_contamination(contamination)
     effort, began = Effort(minutes), now()
-    pictures = Pictures.split(pixels, share=HELD_OUT, seed=seed)
+    pictures = Pictures(pixels, low=0.0, high=1.0).apart(HELD_OUT, seed)
     if bool((pictures.pixels == pictures.pixels[0]).all()):
         raise InputError("all pictures are the same: there is no density to learn")
     config = load_config("pictures", [f"run.seed={seed}", f"run.updates={max_updates}"])

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from burnin.checked import validated
+from burnin.training.guard import Remedy
 
 SCHEMES = ("data", "noise", "persistent", "refresh", "hybrid")
 FROM_NOISE = ("noise", "hybrid")
@@ -69,16 +70,17 @@ class DataSettings(_Section):
 class ModelSettings(_Section):
     """The energy and its one temperature.
 
-    `kind` is a perceptron; a ConvNet of pictures; linear ICA, whose sources have the law `source`; or a
-    Gaussian-Bernoulli RBM of `hidden` units. A list of widths, depth and frequencies are for perceptrons; a
-    ConvNet's width is the short-run paper's n_f, and it attends to feature maps of the sides `attention`.
+    `kind` is a perceptron; a ConvNet or a wide residual network of pictures; linear ICA, whose sources have
+    the law `source`; or a Gaussian-Bernoulli RBM of `hidden` units. A list of widths, depth and frequencies
+    are for perceptrons; a ConvNet's width is the short-run paper's n_f, and it attends to feature maps of
+    the sides `attention`; a wide residual network is named by depth and width, 28 and 10 for example.
     `slope` is that of the leaky activation; `spectral_norm` is of all layers but the last (docs/networks.md).
     `base` is a file in the run's own folder: the mixture that a network corrects (`burnin fit`), and that nce
     then takes for its noise.
     """
 
     temperature: float
-    kind: Literal["mlp", "convnet", "ica", "rbm"] = "mlp"
+    kind: Literal["mlp", "convnet", "wide-resnet", "ica", "rbm"] = "mlp"
     source: Literal["laplace", "logistic"] = "logistic"
     hidden: Count = 100
     width: int | list[int] = 128
@@ -179,6 +181,19 @@ class SchemeSettings(_Section):
     pooled: bool = False
 
 
+class JointSettings(_Section):
+    """A classifier of `classes` classes as the energy (JEM): log p(y|x) + weight · log p(x) is learned.
+
+    The network has an output for each class. `labels` says how many labels are known, by default all;
+    `batch_size` how many labelled pictures each update takes, by default as many as others.
+    """
+
+    classes: Annotated[int, Field(ge=2)]
+    weight: NotNegative = 1.0
+    labels: Count | None = None
+    batch_size: Count | None = None
+
+
 class OptimizerSettings(_Section):
     """Any optimiser of torch.optim by name, and how its rate falls."""
 
@@ -193,15 +208,16 @@ class OptimizerSettings(_Section):
 
 
 class GuardConfig(_Section):
-    """See `burnin.training.GuardSettings`."""
+    """See `burnin.training.GuardSettings`; `beta` is T, and at most 0.1, by default."""
 
     enabled: bool = True
     window: int = 200
     warmup: int = 100
     threshold: float = 30.0
     patience: int = 10
-    remedy: Literal["learning_rate", "step_size", "none"] = "learning_rate"
+    remedy: Remedy | list[Remedy] = "learning_rate"
     factor: float = 0.5
+    beta: Annotated[float, Field(gt=0, lt=1)] | None = None
     tries: int = 3
 
 
@@ -261,6 +277,7 @@ class Config(Recipe):
     model: ModelSettings
     objective: ObjectiveSettings = ObjectiveSettings()
     scheme: SchemeSettings = SchemeSettings(name="none")
+    joint: JointSettings | None = None
     noise: NoiseSettings = NoiseSettings()
     sampler: SamplerSettings
     sampler_from_noise: dict[str, Any] = {}

@@ -183,7 +183,7 @@ def test_what_is_judged_on_is_not_mirrored(apart: bool) -> None:
 
 def test_labels_go_with_their_pictures() -> None:
     pixels = torch.arange(20, dtype=torch.uint8).reshape(20, 1, 1, 1).expand(20, 3, 4, 4).contiguous()
-    pictures = Pictures.split(pixels, share=0.25, seed=1, labels=torch.arange(20), classes=("a",) * 20)
+    pictures = Pictures(pixels, labels=torch.arange(20), classes=("a",) * 20).apart(0.25, seed=1)
     assert pictures.held_out is not None
     for part in (pictures, pictures.held_out, pictures.resized(2).in_logits()):
         assert part.labels is not None
@@ -202,7 +202,7 @@ def test_labels_that_do_not_fit_or_are_not_there_are_refused() -> None:
 
 
 def test_colours_through_every_step(tmp_path: Path) -> None:
-    pictures = Pictures.split(some_bytes(20, 3, 8, 8), share=0.2, seed=0)
+    pictures = Pictures(some_bytes(20, 3, 8, 8), low=0.0, high=1.0).apart(0.2, seed=0)
     pictures.save(tmp_path / "pictures.npz")
     again = Pictures.load(tmp_path / "pictures.npz")
     assert torch.equal(again.pixels, pictures.pixels)

@@ -22,6 +22,7 @@ from burnin.samplers import engine as engine_module
 from burnin.samplers.build import Built
 from burnin.starts import Bank, FromData, FromNoise
 from burnin.training import Arm, GuardSettings, Parts, Trainer
+from burnin.training.remedies import Remedies
 from tests.native import needs_compiler
 
 T = 0.05
@@ -114,7 +115,7 @@ def test_what_is_not_simple_is_done_singly() -> None:
 @needs_compiler
 def test_a_step_that_was_lowered_is_done_singly() -> None:
     trainer = make_trainer()
-    trainer.step_factor = 0.5
+    trainer.remedies = Remedies(step_factor=0.5)
     assert len(list(trainer.updates(4))) == 1
 
 

@@ -485,7 +485,7 @@ def test_the_remedy_can_be_the_step_size() -> None:
     optimizer = torch.optim.SGD(energy.parameters(), lr=1e-6)
     trainer = trainer_of(energy, arms, optimizer=optimizer, guard=guard)
     assert trainer.train(3, on_event=events.append) is Outcome.OK
-    assert trainer.step_factor == 0.5
+    assert trainer.remedies.step_factor == 0.5
     assert len(events) == 1
     assert "chains left the finite numbers" in events[0]
     assert "step size × 0.5" in events[0]
@@ -503,10 +503,10 @@ def test_step_factors_multiply_up_and_no_remedy_changes_nothing() -> None:
         if factor is None:
             with pytest.raises(DivergedError):
                 trainer.train(2)
-            assert trainer.step_factor == 1.0
+            assert trainer.remedies.step_factor == 1.0
         else:
             assert trainer.train(2) is Outcome.OK
-            assert trainer.step_factor == factor
+            assert trainer.remedies.step_factor == factor
         assert optimizer.param_groups[0]["lr"] == 1e-6
 
 

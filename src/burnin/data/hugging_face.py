@@ -57,8 +57,7 @@ def load_hugging_face(
     pixels = [torch.from_numpy(np.repeat(p.pixels, channels // p.pixels.shape[1], axis=1)) for p in parts]
     labels = [None if part.labels is None else torch.from_numpy(part.labels) for part in parts]
     if second is None:
-        whole = Pictures.split(pixels[0], share=SHARE, seed=0, labels=labels[0], classes=classes)
-        return whole.in_range(-1.0, 1.0)
+        return Pictures(pixels[0], labels=labels[0], classes=classes).apart(SHARE, seed=0)
     if pixels[0].shape[1:] != pixels[1].shape[1:]:
         raise InputError(f"hf:{name}: pictures of {first} and {second} differ in size; set data.side")
     held_out = Pictures(pixels[1], labels=labels[1], classes=classes)

@@ -184,32 +184,29 @@ class Pictures:
         apart = cls(held_out, low=0.0, high=1.0) if len(held_out) else None
         return cls(pixels, low=0.0, high=1.0, held_out=apart)
 
-    @classmethod
-    def split(
-        cls,
-        pixels: Tensor,
-        *,
-        share: float,
-        seed: int,
-        labels: Tensor | None = None,
-        classes: tuple[str, ...] = (),
-    ) -> Pictures:
-        """A share of the pictures, at least one, drawn by the seed, is held out; they are in [0, 1]."""
-        if len(pixels) < FEWEST:
-            raise InputError(f"there are {len(pixels)} pictures; a density needs at least {FEWEST}")
-        order = torch.randperm(len(pixels), generator=torch.Generator().manual_seed(seed))
-        held = max(1, round(share * len(pixels)))
-        kept, apart = (
-            cls(
-                pixels[row],
-                low=0.0,
-                high=1.0,
-                labels=None if labels is None else labels[row],
-                classes=classes,
+    def apart(self, share: float, seed: int) -> Pictures:
+        """The pictures with a share of them, at least one, drawn by the seed, held out.
+
+        Example:
+            >>> import torch
+            >>> pictures = Pictures(torch.zeros(20, 1, 2, 2, dtype=torch.uint8)).apart(0.2, seed=0)
+            >>> len(pictures), len(pictures.held_out)
+            (16, 4)
+        """
+        if len(self) < FEWEST:
+            raise InputError(f"there are {len(self)} pictures; a density needs at least {FEWEST}")
+        order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
+        held = max(1, round(share * len(self)))
+        kept, out = (
+            replace(
+                self,
+                pixels=self.pixels[row],
+                labels=None if self.labels is None else self.labels[row],
+                held_out=None,
             )
             for row in (order[held:].sort().values, order[:held].sort().values)
         )
-        return replace(kept, held_out=apart)
+        return replace(kept, held_out=replace(out, flip=False))
 
     def save(self, path: Path) -> None:
         """Writes the bytes, those held out too, to a .npz file; labels are not kept."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 
 import torch
@@ -12,6 +11,7 @@ from burnin.core import InputError
 from burnin.energies.attention import SelfAttention
 from burnin.energies.layers import (
     LEAKY_SLOPE,
+    images_of,
     make_activation,
     seeded_conv,
     seeded_linear,
@@ -50,6 +50,7 @@ class ConvNet(Resting):
         spectral_norm: divides the weights of every convolution, those of attention included, by their largest
             singular value (`burnin.energies.spectral`); the last linear map keeps its own scale.
         first_scale: factor of the last map's first weights, and so of the first energies and forces.
+        outputs: more than one make a classifier, whose logits are (n, outputs).
 
     Example:
         >>> import torch
@@ -69,6 +70,7 @@ class ConvNet(Resting):
         attention: Collection[int] = (),
         spectral_norm: bool = False,
         first_scale: float = 1.0,
+        outputs: int = 1,
     ) -> None:
         super().__init__()
         if len(shape) != 3 or min(shape) < 1:
@@ -86,16 +88,16 @@ class ConvNet(Resting):
             )
         inputs, height, breadth = self.shape
         layers: list[nn.Module] = [seeded_conv(inputs, width, 3, generator, padding=1)]
-        for index, (outputs, rows, columns) in enumerate(maps):
+        for index, (channels, rows, columns) in enumerate(maps):
             if index > 0:
                 axes = [_axis(height), _axis(breadth)]
                 kernel, stride = (axes[0][0], axes[1][0]), (axes[0][1], axes[1][1])
-                layers.append(seeded_conv(inputs, outputs, kernel, generator, stride=stride, padding=1))
+                layers.append(seeded_conv(inputs, channels, kernel, generator, stride=stride, padding=1))
             layers.append(make_activation(activation, slope))
             if sides[index] in attention:
-                layers.append(SelfAttention(outputs, generator))
-            inputs, height, breadth = outputs, rows, columns
-        last = seeded_linear(inputs * height * breadth, 1, generator)
+                layers.append(SelfAttention(channels, generator))
+            inputs, height, breadth = channels, rows, columns
+        last = seeded_linear(inputs * height * breadth, outputs, generator)
         shrink(last, first_scale)
         body = nn.Sequential(*layers, nn.Flatten(), last)
         if spectral_norm:
@@ -106,18 +108,9 @@ class ConvNet(Resting):
         self.layers = body.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, x: Tensor) -> Tensor:
-        """E(x), (n,)."""
-        value: Tensor = self.layers(self.images(x))
+        """E(x), (n,); or logits, (n, outputs)."""
+        value: Tensor = self.layers(images_of(x, self.shape))
         return value.squeeze(1)
-
-    def images(self, x: Tensor) -> Tensor:
-        """Images as images: flat rows get their shape, and others are refused."""
-        if x.dim() == 2 and x.shape[1] == math.prod(self.shape):
-            x = x.reshape(len(x), *self.shape)
-        if tuple(x.shape[1:]) != self.shape:
-            wanted = ", ".join(map(str, self.shape))
-            raise InputError(f"the images have shape {tuple(x.shape)}; this ConvNet takes (n, {wanted})")
-        return x
 
 
 def feature_maps(shape: tuple[int, int, int], width: int) -> list[tuple[int, int, int]]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from burnin.core import InputError
 
@@ -76,3 +76,19 @@ def shrink(layer: nn.Linear, factor: float) -> None:
     with torch.no_grad():
         layer.weight.mul_(factor)
         layer.bias.mul_(factor)
+
+
+def images_of(x: Tensor, shape: tuple[int, int, int]) -> Tensor:
+    """Images as images: flat rows get the shape of one, and what has another is refused.
+
+    Example:
+        >>> import torch
+        >>> images_of(torch.zeros(5, 12), (3, 2, 2)).shape
+        torch.Size([5, 3, 2, 2])
+    """
+    if x.dim() == 2 and x.shape[1] == math.prod(shape):
+        x = x.reshape(len(x), *shape)
+    if tuple(x.shape[1:]) != shape:
+        wanted = ", ".join(map(str, shape))
+        raise InputError(f"the images have shape {tuple(x.shape)}; this network takes (n, {wanted})")
+    return x

@@ -40,6 +40,7 @@ class MLP(Resting):
         slope: of the leaky activation below 0.
         spectral_norm: divides every layer's weights but the last's by their largest singular value
             (`burnin.energies.spectral`).
+        outputs: more than one make a classifier, whose logits are (n, outputs).
 
     Example:
         >>> import torch
@@ -58,6 +59,7 @@ class MLP(Resting):
         first_scale: float = 1.0,
         slope: float = LEAKY_SLOPE,
         spectral_norm: bool = False,
+        outputs: int = 1,
     ) -> None:
         super().__init__()
         if isinstance(width, int) != (depth is not None):
@@ -67,25 +69,29 @@ class MLP(Resting):
             raise InputError(f"the MLP's width is {width} and depth {depth}; both must be at least 1")
         sizes = [dim, *widths]
         layers: list[nn.Module] = []
-        for inputs, outputs in pairwise(sizes):
-            layers += [seeded_linear(inputs, outputs, generator), make_activation(activation, slope)]
-        last = seeded_linear(widths[-1], 1, generator)
+        for inputs, units in pairwise(sizes):
+            layers += [seeded_linear(inputs, units, generator), make_activation(activation, slope)]
+        last = seeded_linear(widths[-1], outputs, generator)
         shrink(last, first_scale)
         if spectral_norm:
             for layer in layers[::2]:
                 normalised(layer, generator)
         self.layers = nn.Sequential(*layers, last)
-        self.activation, self.slope = activation, slope
+        self.activation, self.slope, self.outputs = activation, slope, outputs
         self._made = settings_of(make_activation(activation, slope))
 
     def forward(self, x: Tensor) -> Tensor:
-        """E(x), (n,)."""
+        """E(x), (n,); or logits, (n, outputs)."""
         value: Tensor = self.layers(x)
         return value.squeeze(1)
 
     def closed_form(self) -> ClosedForm | None:
         """The same energy with its input gradient written out; None once a layer is not as it was made."""
-        if type(self) is not MLP or not all(is_as_made(module) for module in self.modules()):
+        if (
+            self.outputs > 1
+            or type(self) is not MLP
+            or not all(is_as_made(module) for module in self.modules())
+        ):
             return None
         layers = list(self.layers)
         if any(settings_of(layer) != self._made for layer in layers[1::2]):

@@ -37,8 +37,9 @@ class Standardised(nn.Module):
         self.register_buffer("std", std.clone())
 
     def forward(self, x: Tensor) -> Tensor:
-        """The network's energy of the standardised input."""
-        return evaluate(self.net, (x - self.mean) / self.std)
+        """The network of the standardised input: its energy, or a classifier's logits."""
+        value: Tensor = self.net((x - self.mean) / self.std)
+        return value.squeeze(1) if value.shape == (len(x), 1) else value
 
     def closed_form(self) -> ClosedForm | None:
         """That of the network in these coordinates, where it has one."""

@@ -1,6 +1,7 @@
 """What is made small: objectives take negatives as an argument, or none; they own no sampler and no bank."""
 
 from burnin.objectives.beta import VARIANTS, BetaInfo, Variant, beta_loss
+from burnin.objectives.classification import Classification
 from burnin.objectives.contrastive import ArmInfo, Negatives, contrast, pools_of
 from burnin.objectives.direct import DirectObjective, Draw
 from burnin.objectives.learned_stein import LearnedStein
@@ -13,6 +14,7 @@ __all__ = [
     "ArmInfo",
     "BaseContrast",
     "BetaInfo",
+    "Classification",
     "ConditionalNoiseContrast",
     "Corrected",
     "DenoisingScoreMatching",

@@ -53,13 +53,14 @@ def direct_update(
         parts.scale.update(energy, data)
     parts.optimizer.zero_grad(set_to_none=True)
     loss, numbers = objective.loss(energy, data, noise)
+    loss, of_classes = parts.with_classes(loss, streams)
     # Only the weights' gradients: a score's graph leads to the data too.
     loss.backward(inputs=learned)  # type: ignore[no-untyped-call]
     if parts.clip_norm is not None:
         nn.utils.clip_grad_norm_(learned, parts.clip_norm)
     parts.optimizer.step()
     norm = nn.utils.get_total_norm([*energy.parameters(), *objective.parameters()])
-    return DirectlyLearned(loss.item(), numbers, math.isfinite(norm.item()))
+    return DirectlyLearned(loss.item(), numbers | of_classes, math.isfinite(norm.item()))
 
 
 def objective_tensors(objective: DirectObjective) -> dict[str, Mapping[str, Tensor]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -54,11 +54,12 @@ class Update(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Learned:
-    """What an update says: the loss, each arm's contrast, and whether all weights are still finite."""
+    """What an update says: the loss, each arm's contrast, whether all weights are still finite, and more."""
 
     loss: float
     infos: list[ArmInfo]
     finite: bool
+    numbers: dict[str, float] = field(default_factory=dict)
 
 
 def fused_update(

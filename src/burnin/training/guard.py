@@ -6,10 +6,11 @@ import math
 import statistics
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from burnin.core import InputError
 
+Remedy = Literal["learning_rate", "step_size", "num_steps", "beta", "none"]
 MIDDLE_EVERY = 10
 """Updates between two looks at the history's median, which moves slowly and takes time to find."""
 
@@ -24,8 +25,10 @@ class GuardSettings:
         threshold: how many robust standard deviations (1.4826 · median absolute deviation) from the
             history's median are too far.
         patience: how many updates in a row must be too far; one odd batch is no divergence.
-        remedy: what is lowered after a rollback: the learning rate, the samplers' step size, or nothing.
-        factor: by how much.
+        remedy: what is changed after a rollback, one or several: a lower learning rate, a smaller step of the
+            chains, more of their steps, a larger β of the contrast, or nothing.
+        factor: by how much rate and step are multiplied; the other two are divided by it.
+        beta: β after the first rollback, where β is a remedy and has been 0.
         tries: rollbacks before training is given up.
     """
 
@@ -33,19 +36,29 @@ class GuardSettings:
     warmup: int = 100
     threshold: float = 30.0
     patience: int = 10
-    remedy: Literal["learning_rate", "step_size", "none"] = "learning_rate"
+    remedy: Remedy | tuple[Remedy, ...] = "learning_rate"
     factor: float = 0.5
+    beta: float = 0.05
     tries: int = 3
 
     def __post_init__(self) -> None:
-        if self.remedy not in ("learning_rate", "step_size", "none"):
+        known = get_args(Remedy)
+        if unknown := [name for name in self.remedies if name not in known]:
             raise InputError(
-                f"guard.remedy is {self.remedy!r}; it must be 'learning_rate', 'step_size' or 'none'"
+                f"guard.remedy is {unknown[0]!r}; it must be one or several of {', '.join(known)}"
             )
+        if not 0 < self.beta < 1:
+            raise InputError(f"guard.beta is {self.beta}; it must lie between 0 and 1")
         if not 0 < self.factor < 1:
             raise InputError(f"guard.factor is {self.factor}; it must lie between 0 and 1")
         if self.window < 10 or self.patience < 1 or self.tries < 0:
             raise InputError("guard.window must be at least 10, patience at least 1, tries at least 0")
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """All of them; "none" is none."""
+        given = (self.remedy,) if isinstance(self.remedy, str) else self.remedy
+        return tuple(name for name in given if name != "none")
 
 
 class Guard:

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from burnin.core import Density, Energy
-from burnin.objectives import ArmInfo, DirectObjective, Negatives, contrast
+from burnin.objectives import ArmInfo, Classification, DirectObjective, Negatives, contrast
+from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.training.arms import Arm
 from burnin.training.guard import GuardSettings
@@ -37,6 +38,7 @@ class Parts:
             objective without any; longer ones are shortened to it. None for no limit.
         guard: what counts as divergence; None raises at the first non-finite value.
         engine: how chains are computed; None chooses by itself.
+        classification: the other half of a joint energy's loss: cross-entropy on labelled data.
     """
 
     energy: nn.Module
@@ -50,3 +52,11 @@ class Parts:
     clip_norm: float | None = None
     guard: GuardSettings | None = None
     engine: Engine | None = None
+    classification: Classification | None = None
+
+    def with_classes(self, loss: Tensor, streams: Streams) -> tuple[Tensor, dict[str, float]]:
+        """-log p(y|x) + weight · loss, where there are classes to learn; and their numbers."""
+        if self.classification is None:
+            return loss, {}
+        entropy, numbers = self.classification.loss(streams["labels"])
+        return entropy + self.classification.weight * loss, numbers

@@ -17,7 +17,7 @@ from burnin.energies import spectral
 from burnin.objectives import DirectObjective, Negatives
 from burnin.rng import Streams
 from burnin.samplers import Engine, Prepared
-from burnin.training.arms import run_arms
+from burnin.training.arms import Arm, run_arms
 from burnin.training.checkpoint import (
     Snapshot,
     load_weights,
@@ -34,6 +34,7 @@ from burnin.training.interrupt import ctrl_c
 from burnin.training.numbers import made_numbers, update_numbers
 from burnin.training.online import TrainingWatch
 from burnin.training.parts import Metrics, Parts
+from burnin.training.remedies import Remedies, lower_rates
 from burnin.training.several import plan_of, several_updates
 
 TOGETHER = 50
@@ -55,7 +56,7 @@ class Trainer:
         self.batch_size = batch_size
         self.streams = streams
         self.step = 0
-        self.step_factor = 1.0
+        self.remedies = Remedies()
         self._seed = streams.seed
         self.engine = parts.engine or Engine()
         self.watch = TrainingWatch()
@@ -71,7 +72,8 @@ class Trainer:
         self._finite = True
         self._native: bool | None = None  # whether the run uses native code: decided once
         self._plan = None
-        if parts.average == 0 and parts.scale is None and parts.clip_norm is None:
+        simple = parts.average == 0 and parts.scale is None and parts.classification is None
+        if simple and parts.clip_norm is None:
             self._plan = plan_of(
                 parts.energy, parts.data, parts.arms, parts.optimizer, parts.scheduler, parts.objective
             )
@@ -87,6 +89,11 @@ class Trainer:
         assert isinstance(module, nn.Module)
         return module
 
+    @property
+    def arms(self) -> Sequence[Arm]:
+        """Where negatives come from, as rollbacks have left it."""
+        return self.remedies.arms(self.parts.arms)
+
     def update(self) -> dict[str, float]:
         """One update of the weights; returns its numbers."""
         parts = self.parts
@@ -99,21 +106,23 @@ class Trainer:
         if parts.scale is not None:
             parts.scale.update(energy, data)
         scale, stream = self._chain_scale(data), self.streams["chains"]
-        runs = run_arms(parts.arms, energy, data, scale, stream, self.engine, self.step)
+        arms = self.arms
+        runs = run_arms(arms, energy, data, scale, stream, self.engine, self.step)
         negatives = [
             Negatives(r.position, arm.weight, arm.beta_at(self.step), arm.variant, arm.pool)
-            for r, arm in zip(runs, parts.arms, strict=True)
+            for r, arm in zip(runs, arms, strict=True)
         ]
         learning_rate = float(parts.optimizer.param_groups[0]["lr"])
         learned = self._learn(energy, data, negatives)
         if parts.scheduler is not None:
             parts.scheduler.step()
-        for arm, arm_run in zip(parts.arms, runs, strict=True):
+        for arm, arm_run in zip(arms, runs, strict=True):
             arm.start.store(arm_run.drawn, arm_run.position)
         self._follow()
         self.step += 1
         self._finite = learned.finite
-        return update_numbers(parts.arms, runs, learned.infos, learned.loss, learning_rate)
+        numbers = update_numbers(arms, runs, learned.infos, learned.loss, learning_rate)
+        return numbers | learned.numbers
 
     def _update_directly(self, objective: DirectObjective) -> dict[str, float]:
         """One update by an objective without chains."""
@@ -141,7 +150,7 @@ class Trainer:
         then weights and streams are at the last of them from the first number on.
         """
         made = None
-        if self._plan is not None and self.step_factor == 1.0:
+        if self._plan is not None and self.remedies == Remedies():
             made = several_updates(self._plan, most, self.batch_size, self.streams, self.engine, self._native)
             self._native = True if made is not None else self._native
         if made is None:
@@ -159,17 +168,19 @@ class Trainer:
         limit = None
         if parts.clip_norm is not None:
             limit = parts.clip_norm * sum(arm.weight for arm in parts.arms)
-        learned = fused_update(energy, parts.objective, parts.optimizer, data, negatives, limit)
-        if learned is not None:
-            return learned
+        if parts.classification is None:
+            learned = fused_update(energy, parts.objective, parts.optimizer, data, negatives, limit)
+            if learned is not None:
+                return learned
         parts.optimizer.zero_grad(set_to_none=True)
         loss, infos = parts.objective(energy, data, negatives)
-        loss.backward()
+        loss, numbers = parts.with_classes(loss, self.streams)
+        loss.backward()  # type: ignore[no-untyped-call]
         if limit is not None:
             nn.utils.clip_grad_norm_(parts.energy.parameters(), limit)
         parts.optimizer.step()
         norm = nn.utils.get_total_norm(parts.energy.parameters())
-        return Learned(loss.item(), infos, math.isfinite(norm.item()))
+        return Learned(loss.item(), infos, math.isfinite(norm.item()), numbers)
 
     def train(
         self,
@@ -256,7 +267,7 @@ class Trainer:
         """What sets the noise of each arm's chains, as they are now."""
         parts = self.parts
         return chain_noise(
-            parts.arms, parts.data.dim, update=self.step, scale=parts.scale, factor=self.step_factor
+            self.arms, parts.data.dim, update=self.step, scale=parts.scale, factor=self.remedies.step_factor
         )
 
     def snapshot(self) -> Snapshot:
@@ -278,7 +289,7 @@ class Trainer:
         tensors = {f"{room}.{name}": value for room, part in named.items() for name, value in part.items()}
         state: dict[str, Any] = {
             "step": self.step,
-            "step_factor": self.step_factor,
+            "remedies": self.remedies.state(),
             "optimizer": optimizer.state,
             "scheduler": parts.scheduler.state_dict() if parts.scheduler is not None else None,
             "guard": self.guard.state() if self.guard is not None else None,
@@ -316,7 +327,7 @@ class Trainer:
             # Checkpoints of before there were such diagnostics lack them; these then begin anew.
             self.watch.restore(state.get("online", {}))
             self.streams.restore(snapshot.part("stream"))
-            self.step, self.step_factor = state["step"], state["step_factor"]
+            self.step, self.remedies = state["step"], Remedies.of(state["remedies"])
             self._native = state["native"]
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"the checkpoint lacks {error}: it was made with other settings") from error
@@ -324,14 +335,15 @@ class Trainer:
 
     def _open_streams(self) -> None:
         # Before the first snapshot, so that a checkpoint of update 0 holds them too.
-        for name in ("data", "chains") if self._direct is None else ("data", "objective"):
+        names = ("data", "chains") if self._direct is None else ("data", "objective")
+        for name in names if self.parts.classification is None else (*names, "labels"):
             self.streams[name]
 
     def _chain_scale(self, data: Tensor) -> Tensor | None:
         scale = self.parts.scale.value() if self.parts.scale is not None else None
-        if self.step_factor == 1.0:
+        if self.remedies.step_factor == 1.0:
             return scale
-        return self.step_factor * (scale if scale is not None else torch.ones((), dtype=data.dtype))
+        return self.remedies.step_factor * (scale if scale is not None else torch.ones((), dtype=data.dtype))
 
     def _trouble(self, numbers: Metrics) -> str | None:
         stopped = sum(value for name, value in numbers.items() if name.startswith("stopped/"))
@@ -342,8 +354,9 @@ class Trainer:
         watched = {k: v for k, v in numbers.items() if k.startswith(("d/", "r/")) or k == "loss"}
         # A β-weighted loss is that of a classifier: next to 0 while negatives are out of the game, and many
         # times as much when one comes near the data, which is no divergence. d and r are watched either way.
-        # So is that of nce: level until something is learned, and then it falls.
-        classifier = any(name.startswith("grad_scale/") or name == "accuracy" for name in numbers)
+        # So is that of nce, and of a joint energy: level until something is learned, and then it falls.
+        falls = ("accuracy", "cross_entropy")
+        classifier = any(name.startswith("grad_scale/") or name in falls for name in numbers)
         guard = self.guard or Guard(GuardSettings())
         return guard.look(watched, only_finite=("loss",) if classifier else ())
 
@@ -356,17 +369,14 @@ class Trainer:
                 "lower learning_rate or step_size, or raise num_steps"
             )
         settings, rollbacks = self.guard.settings, self.guard.rollbacks + 1
-        step_factor = self.step_factor
-        rates = [float(group["lr"]) for group in self.parts.optimizer.param_groups]
         self.restore(self._last_good.clone())
         self.guard.rollbacks = rollbacks
-        done = "nothing changed"
-        if settings.remedy == "learning_rate":
-            self._lower_learning_rate(settings.factor)
-            done = f"learning rate × {settings.factor:g} (was {rates[0]:.3g})"
-        elif settings.remedy == "step_size":
-            self.step_factor = step_factor * settings.factor
-            done = f"step size × {settings.factor:g}"
+        rate = float(self.parts.optimizer.param_groups[0]["lr"])
+        self.remedies = self.remedies.more(settings)
+        if "learning_rate" in settings.remedies:
+            further = self._direct.optimizers().values() if self._direct is not None else ()
+            lower_rates((self.parts.optimizer, *further), self.parts.scheduler, settings.factor)
+        done = self.remedies.words(settings, rate)
         # A rollback that only repeats itself would diverge again: chains and data draw anew.
         self.streams = Streams(self._seed + 1_000_003 * rollbacks, self.streams.device)
         self._open_streams()
@@ -375,12 +385,3 @@ class Trainer:
             f"update {at}: {trouble}; rolled back to update {self.step}, {done} "
             f"(try {rollbacks} of {settings.tries})"
         )
-
-    def _lower_learning_rate(self, factor: float) -> None:
-        further = self._direct.optimizers().values() if self._direct is not None else ()
-        for group in [g for one in (self.parts.optimizer, *further) for g in one.param_groups]:
-            group["lr"] *= factor
-            if "initial_lr" in group:
-                group["initial_lr"] *= factor
-        if self.parts.scheduler is not None:
-            self.parts.scheduler.base_lrs = [rate * factor for rate in self.parts.scheduler.base_lrs]
