@@ -78,16 +78,14 @@ def build_trainer(
         optimizer,
         rate_factor(
             config.run.updates,
-            **config.optimizer.model_dump(include={"decay", "decay_from", "final_rate", "warmup"}),
+            **config.optimizer.model_dump(
+                include={"decay", "decay_from", "final_rate", "warmup", "rate_steps"}
+            ),
         ),
     )
     guard = None
     if config.guard.enabled:
-        settings = config.guard.model_dump(exclude={"enabled", "beta", "remedy"})
-        remedy = tuple([config.guard.remedy] if isinstance(config.guard.remedy, str) else config.guard.remedy)
-        # f = -E/T: a β of T weights by exp(-E) itself, whatever T is.
-        beta = config.guard.beta or min(0.1, temperature)
-        guard = GuardSettings(**settings, remedy=remedy, beta=beta)
+        guard = _guard(config)
     parts = Parts(
         energy=energy,
         data=data,
@@ -103,6 +101,18 @@ def build_trainer(
         classification=_classification(config, energy, data, streams),
     )
     return Trainer(parts, batch_size=config.run.batch_size, streams=streams)
+
+
+def _guard(config: Config) -> GuardSettings:
+    settings = config.guard.model_dump(exclude={"enabled", "beta", "remedy"})
+    given = config.guard.remedy
+    remedy = (given,) if isinstance(given, str) else tuple(given)
+    if "beta" not in remedy:
+        return GuardSettings(**settings, remedy=remedy)
+    # f = -E/T: a β of T weights by exp(-E) itself, whatever T is.
+    return GuardSettings(
+        **settings, remedy=remedy, beta=config.guard.beta or min(0.1, config.model.temperature)
+    )
 
 
 def _classification(

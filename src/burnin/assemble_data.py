@@ -76,7 +76,7 @@ def build_data(config: Config) -> Density:
     elif settings.folder is not None:
         data = _read_folder(Path(settings.folder), settings.side)
     elif settings.name is not None and is_picture_name(settings.name):
-        data = load_pictures(settings.name, side=settings.side)
+        data = load_pictures(settings.name, side=settings.side, labelled=config.joint is not None)
     else:
         data = make_density(settings.name or "")
     if config.joint is not None and isinstance(data, Pictures) and data.held_out is None:

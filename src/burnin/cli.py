@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from rich.console import Console
 
 from burnin import (
+    class_commands,
     data_commands,
     impute_command,
     interop_commands,
@@ -77,12 +79,16 @@ def sample(
     ] = None,
     keep_every: Annotated[int, typer.Option(help="Steps between two kept positions.")] = 100,
     block: Annotated[int, typer.Option(help="Chains at a time; memory grows with it, not with -n.")] = 10_000,
+    of_class: Annotated[
+        str | None, typer.Option("--class", help="Of a classifier (JEM): which class, by name or number.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over existing files.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Draw samples from a trained model, by chains that start at noise; of a table, rows like its own."""
     from burnin.assemble import build_engine
     from burnin.drawing import Request, draw
+    from burnin.energies import ClassEnergy
     from burnin.interop.sources import open_folder
     from burnin.rng import Streams
     from burnin.runs import available_cores
@@ -93,8 +99,12 @@ def sample(
         run, lambda config: build_engine(config, threads=available_cores(), say=console.print)
     )
     use_threads(opened.config)
+    model = opened.model
+    if of_class is not None:
+        energy = ClassEnergy(model.energy, class_commands.class_number(model, of_class))
+        model = replace(model, energy=energy)
     with stages_bar(console) as report:
-        outcome = draw(opened.model, request, Streams(seed)["sample"], report, opened.encoding)
+        outcome = draw(model, request, Streams(seed)["sample"], report, opened.encoding)
     if outcome is not Outcome.OK:
         console.print(f"warning: {outcome.message}")
     console.print(f"{number} samples in {output}")
@@ -179,6 +189,7 @@ def check(
 stein_commands.register(app)
 table_commands.register(app)
 measure_commands.register(app)
+class_commands.register(app)
 interop_commands.register(app)
 study_commands.register(app)
 impute_command.register(app)

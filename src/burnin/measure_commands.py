@@ -109,7 +109,7 @@ def tell_apart(
     console, figure = make_console(), out or run / "ood.png"
     if figure.suffix != ".png":
         raise InputError(f"the figure {figure} must end in .png")
-    model = _load(run)
+    model = load_run(run)
     with stages_bar(console) as report:
         sets = [open_set(given, model, run, seed=seed, report=report) for given in (inside, outside)]
         energies = [energies_of(model, given.rows).numpy() for given in sets]
@@ -174,7 +174,7 @@ def measure_run(
     require_enough(samples, samples)
     _, config = own_pictures(run)
     network = open_features(features, config)
-    model = _load(run)
+    model = load_run(run)
     if searched is None and isinstance(network, Inception):
         searched = samples
     with stages_bar(console) as report:
@@ -215,7 +215,7 @@ def measure_run(
     console.print(f"pictures: {', '.join(map(str, drawn_figures))}; {seconds:.0f} s", markup=False)
 
 
-def _load(run: Path) -> Model:
+def load_run(run: Path) -> Model:
     """The run's model; torch runs on as many threads as the run says."""
     import torch
 

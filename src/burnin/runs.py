@@ -20,8 +20,34 @@ from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.settings import Config
-from burnin.training import RunFolder, load_checkpoint, read_metrics
+from burnin.training import RunFolder, Trainer, load_checkpoint, read_metrics
 from burnin.training.parts import Metrics
+
+
+def open_run(
+    path: Path, config: Config | None, *, resume: bool, engine: Engine | None = None
+) -> tuple[Trainer, RunFolder, Config]:
+    """A trainer by `config` in a new folder, or that of the run that the folder holds, where it ended.
+
+    Everything that can be wrong with the input is found before the folder is made.
+    """
+    if resume:
+        folder = RunFolder(path, resume=True)
+        held = read_run_config(path)
+        if config is not None and config != held:
+            raise InputError(
+                f"{path} holds a run with other settings; resume it without --set, or choose another --out"
+            )
+        trainer = build_trainer(in_folder(held, path), engine)
+        trainer.restore(load_checkpoint(path))
+        return trainer, folder, held
+    if config is None:
+        raise InputError("a new run needs a recipe")
+    trainer = build_trainer(config, engine)
+    folder = RunFolder(path)
+    folder.config_path.write_text(dump_config(config), encoding="utf-8")
+    write_origin(path)
+    return trainer, folder, config
 
 
 def train_in(
@@ -33,27 +59,20 @@ def train_in(
     on_event: Callable[[str], None] | None = None,
     engine: Engine | None = None,
 ) -> Outcome:
-    """Trains by `config` in a new folder, or goes on with the run that the folder holds.
+    """Trains by `config` in a new folder, or goes on with the run that the folder holds."""
+    trainer, folder, config = open_run(path, config, resume=resume, engine=engine)
+    return train_further(trainer, folder, config, on_update=on_update, on_event=on_event)
 
-    Everything that can be wrong with the input is found before the folder is made.
-    """
-    if resume:
-        folder = RunFolder(path, resume=True)
-        held = read_run_config(path)
-        if config is not None and config != held:
-            raise InputError(
-                f"{path} holds a run with other settings; resume it without --set, or choose another --out"
-            )
-        config = held
-        trainer = build_trainer(in_folder(config, path), engine)
-        trainer.restore(load_checkpoint(path))
-    else:
-        if config is None:
-            raise InputError("a new run needs a recipe")
-        trainer = build_trainer(config, engine)
-        folder = RunFolder(path)
-        folder.config_path.write_text(dump_config(config), encoding="utf-8")
-        write_origin(path)
+
+def train_further(
+    trainer: Trainer,
+    folder: RunFolder,
+    config: Config,
+    *,
+    on_update: Callable[[int, Metrics], None] | None = None,
+    on_event: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Trains to the end that the configuration names."""
     return trainer.train(
         config.run.updates,
         folder=folder,

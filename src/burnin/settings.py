@@ -195,7 +195,8 @@ class JointSettings(_Section):
 
 
 class OptimizerSettings(_Section):
-    """Any optimiser of torch.optim by name, and how its rate falls."""
+    """Any optimiser of torch.optim by name, and how its rate falls: along a curve, or from given updates on
+    by given factors (`rate_steps`)."""
 
     name: str = "Adam"
     learning_rate: float = 1e-3
@@ -203,6 +204,7 @@ class OptimizerSettings(_Section):
     decay_from: Share = 0.6
     final_rate: Annotated[float, Field(gt=0)] = 0.01
     warmup: Annotated[int, Field(ge=0)] = 0
+    rate_steps: list[tuple[Count, Annotated[float, Field(gt=0)]]] = []
     clip_norm: float | None = None
     options: dict[str, float | bool | list[float]] = {}
 

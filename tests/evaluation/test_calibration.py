@@ -55,7 +55,8 @@ def test_an_attack_stays_in_its_ball_and_finds_the_worst_of_a_linear_classifier(
     lost = 0.1 * (w.abs().sum() if norm == "linf" else w.norm())
     fell = (x @ w).abs() - (moved @ w) * (1 - 2.0 * labels)
     # On the ℓ2 edge each step leaves 1/1.125 of the angle to the worst point: 20 do not quite reach it.
-    assert (fell <= lost + 1e-5).all() and (fell >= (1 if norm == "linf" else 0.9) * lost - 1e-5).all()
+    assert (fell <= lost + 1e-5).all()
+    assert (fell >= (1 if norm == "linf" else 0.9) * lost - 1e-5).all()
     shares = robust_accuracy(logits, x, labels, [0.0, 0.1, 0.3], generator, norm=norm)
     worst = [float(((x @ w).abs() > share * lost / 0.1).double().mean()) for share in (0.0, 0.1, 0.3)]
     best = [float(((x @ w).abs() > 0.9 * share * lost / 0.1).double().mean()) for share in (0.0, 0.1, 0.3)]

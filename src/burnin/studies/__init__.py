@@ -10,6 +10,7 @@ from burnin.studies.flow_rank import FLOW_RANK
 from burnin.studies.ica import ICA
 from burnin.studies.images import IMAGES
 from burnin.studies.iris_gaps import IRIS_GAPS
+from burnin.studies.jem import JEM, JEM_FASHION
 from burnin.studies.log_z import LOG_Z
 from burnin.studies.measured import MeasuredStudy
 from burnin.studies.oscillation import OSCILLATION
@@ -51,6 +52,8 @@ _ALL: tuple[Experiment[Any], ...] = (
     IRIS_GAPS,
     *IMAGES,
     SMALL_BETA,
+    JEM,
+    JEM_FASHION,
 )
 STUDIES: dict[str, Experiment[Any]] = {study.name: study for study in _ALL}
 

@@ -33,14 +33,8 @@ Measure = Callable[[Model, Assessment], dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(Experiment[Config]):
-    """An experiment whose rows are trained models.
-
-    Attributes:
-        measure: a row's numbers from its model and assessment.
-    """
-
-    measure: Measure
+class TrainedRows(Experiment[Config]):
+    """An experiment whose rows are runs, by a recipe of training."""
 
     def load(self, recipe: str, changes: Sequence[str]) -> Config:
         """The configuration of a row's run."""
@@ -49,6 +43,17 @@ class Study(Experiment[Config]):
     def parse(self, settings: Mapping[str, Any]) -> Config:
         """The configuration that a row was made with."""
         return Config.model_validate(settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(TrainedRows):
+    """An experiment whose rows are trained models, judged as any model is.
+
+    Attributes:
+        measure: a row's numbers from its model and assessment.
+    """
+
+    measure: Measure
 
     def maker(self) -> Maker[Config]:
         """Trains and judges."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -14,7 +14,13 @@ Decay = Literal["none", "linear", "cosine", "geometric"]
 
 
 def rate_factor(
-    num_updates: int, *, decay: Decay, decay_from: float, final_rate: float, warmup: int
+    num_updates: int,
+    *,
+    decay: Decay,
+    decay_from: float,
+    final_rate: float,
+    warmup: int,
+    rate_steps: Sequence[tuple[int, float]] = (),
 ) -> Callable[[int], float]:
     """1 until the share `decay_from` of all updates, then down to `final_rate` at the last.
 
@@ -24,15 +30,23 @@ def rate_factor(
         decay_from: share of the run at which it starts.
         final_rate: what is left at the end, as a share of the first rate.
         warmup: updates over which the rate first rises linearly.
+        rate_steps: updates from which on the rate is multiplied, and by what.
 
     Example:
         >>> factor = rate_factor(100, decay="linear", decay_from=0.5, final_rate=0.0, warmup=0)
         >>> [factor(0), factor(50), factor(75), factor(100)]
         [1.0, 1.0, 0.5, 0.0]
+        >>> steps = [(60, 0.3), (80, 0.3)]
+        >>> flat = rate_factor(
+        ...     100, decay="none", decay_from=1.0, final_rate=1.0, warmup=0, rate_steps=steps
+        ... )
+        >>> [round(flat(update), 2) for update in (59, 60, 99)]
+        [1.0, 0.3, 0.09]
     """
 
     def factor(update: int) -> float:
         rise = min(1.0, (update + 1) / warmup) if warmup else 1.0
+        rise *= math.prod(by for since, by in rate_steps if update >= since)
         start = decay_from * num_updates
         done = min(1.0, max(0.0, (update - start) / max(1e-9, num_updates - start)))
         if decay == "linear":
