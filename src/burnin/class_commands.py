@@ -70,7 +70,7 @@ def _predict(run: Path, model: Model, data: str, output: Path | None, seed: int,
         {
             "class": np.array([names[k] for k in chosen.tolist()], dtype=object),
             "probability": sure.double().numpy(),
-            "energy": energies.double().numpy(),
+            "energy/T": energies.double().numpy(),
         }
     )
     save_frame(frame, output)

@@ -46,7 +46,7 @@ def measure(model: Model, result: Assessment, dataset: str = "fashion-mnist") ->
 
 
 def _f(model: Model, x: Tensor) -> Tensor:
-    return -energies_of(model, x).double() / model.temperature
+    return -energies_of(model, x).double()
 
 
 def _both(model: Model) -> tuple[Tensor, Tensor]:
