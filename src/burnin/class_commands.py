@@ -15,6 +15,9 @@ from burnin.terminal import make_console, stages_bar
 if TYPE_CHECKING:
     from burnin.evaluation.model import Model
 
+ATTACKED = 500
+"""Pictures that are attacked, at most."""
+
 
 def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
@@ -42,7 +45,10 @@ def classify(
     as_json: AsJson = False,
 ) -> None:
     """Classify pictures; or say how right, calibrated and robust a classifier is, with classes.png."""
+    from burnin.energies import joint_of
+
     model = load_run(run)
+    joint_of(model.energy)  # refused here, before anything takes time
     if data is not None:
         _predict(run, model, data, output, seed, as_json)
         return
@@ -56,6 +62,7 @@ def _predict(run: Path, model: Model, data: str, output: Path | None, seed: int,
 
     from burnin.data import Frame, save_frame
     from burnin.evaluation.calibration import class_probabilities
+    from burnin.evaluation.classes import class_names
     from burnin.evaluation.energy_bands import energies_of
     from burnin.given_data import open_set
 
@@ -85,10 +92,10 @@ def _predict(run: Path, model: Model, data: str, output: Path | None, seed: int,
 
 
 def _judge(run: Path, model: Model, outside: str | None, attack: bool, seed: int, as_json: bool) -> None:
-    from burnin.data import Pictures, clean, held_out
     from burnin.energies import joint_of
     from burnin.evaluation.attack import robust_accuracy
-    from burnin.evaluation.calibration import class_probabilities, judge_classes
+    from burnin.evaluation.calibration import class_probabilities
+    from burnin.evaluation.classes import classify_held_out
     from burnin.evaluation.energy_bands import energies_of
     from burnin.evaluation.outliers import separation
     from burnin.given_data import open_set
@@ -96,16 +103,12 @@ def _judge(run: Path, model: Model, outside: str | None, attack: bool, seed: int
     from burnin.report.figures import save
     from burnin.rng import Streams
 
-    joint, held = joint_of(model.energy), clean(held_out(model.data))
-    if not isinstance(held, Pictures) or held.labels is None:
-        raise InputError(f"{run} has no labelled pictures to be judged on; give pictures with --data")
-    console, stream, few = make_console(), Streams(seed)["attack"], slice(0, 500)
-    answer: dict[str, Any] = {"run": str(run), "pictures": len(held)}
+    console, streams, few = make_console(), Streams(seed), slice(0, ATTACKED)
+    answer: dict[str, Any] = {"run": str(run)}
     with stages_bar(console) as report:
         report("classes", 0, 1)
-        x = held.rows(held.pixels, Streams(seed)["dequantise"])
-        chances = class_probabilities(model.energy, x)
-        found = judge_classes(chances, held.labels, seed=seed)
+        held = classify_held_out(model, streams["dequantise"])
+        found = held.found
         lines = {
             "accuracy": found.accuracy,
             "cross-entropy, nats": found.cross_entropy,
@@ -113,56 +116,37 @@ def _judge(run: Path, model: Model, outside: str | None, attack: bool, seed: int
         }
         if outside is not None:
             given = open_set(outside, model, run, seed=seed, report=report)
-            energies = [energies_of(model, rows).double().numpy() for rows in (x, given.rows)]
+            sets = (held.rows, given.rows)
+            energies = [energies_of(model, rows).double().numpy() for rows in sets]
             doubts = [
-                1 - class_probabilities(model.energy, rows).double().max(1).values.numpy()
-                for rows in (x, given.rows)
+                1 - class_probabilities(model.energy, rows).double().max(1).values.numpy() for rows in sets
             ]
             lines[f"AUROC of {given.name} by energy"] = separation(*energies, seed=seed).auroc
             lines[f"AUROC of {given.name} by 1 - max p"] = separation(*doubts, seed=seed).auroc
         curve = None
         if attack:
             report("attacks", 0, 1)
-            bounds = None if held.logit else (held.low, held.high)
-            reach = 1.0 if held.logit else (held.high - held.low) / 2
-            radii = [reach * radius for radius in RADII]
-            curve = robust_accuracy(joint.logits, x[few], held.labels[few], radii, stream, bounds=bounds)
+            low, high = held.pictures.low, held.pictures.high
+            radii = [radius if held.pictures.logit else radius * (high - low) / 2 for radius in RADII]
+            curve = robust_accuracy(
+                joint_of(model.energy).logits,
+                held.rows[few],
+                held.labels[few],
+                radii,
+                streams["attack"],
+                bounds=None if held.pictures.logit else (low, high),
+            )
             answer["attack"] = {"radii": radii, "accuracy": curve}
+    answer |= {"pictures": len(held.labels), "calibration error by chance": found.ece_by_chance}
+    answer |= {name: {"value": one.value, "error": one.error} for name, one in lines.items()}
     if as_json:
-        answer |= {name: {"value": one.value, "error": one.error} for name, one in lines.items()}
-        print(json.dumps(answer | {"calibration error by chance": found.ece_by_chance}, ensure_ascii=False))
+        print(json.dumps(answer, ensure_ascii=False))
     else:
-        print(f"{len(held)} pictures that training has not seen")
+        print(f"{len(held.labels)} pictures that training has not seen")
         print(*(f"{name:<34} {one.value:.4f} ± {one.error:.4f}" for name, one in lines.items()), sep="\n")
         print(f"{'calibration error by chance alone':<34} {found.ece_by_chance:.4f}")
         if curve is not None:
             said = ", ".join(f"{share:.3f} at {r:g}" for r, share in zip(radii, curve, strict=True))
             print(f"accuracy under attack: {said}")
-    names = class_names(model, chances.shape[1])
-    save(classes_figure(found, chances, held.labels, names, curve), run / "classes.png")
+    save(classes_figure(held, curve), run / "classes.png")
     console.print(f"picture: {run / 'classes.png'}", markup=False)
-
-
-def class_names(model: Model, classes: int) -> tuple[str, ...]:
-    """The data's own names, or numbers."""
-    own = () if model.pictures is None else model.pictures.classes
-    return own if len(own) == classes else tuple(map(str, range(classes)))
-
-
-def class_number(model: Model, given: str) -> int:
-    """Which class a user means, by name or by number.
-
-    Raises:
-        InputError: when there is no such class, with those that there are.
-    """
-    import torch
-
-    from burnin.energies import joint_of
-
-    joint = joint_of(model.energy)
-    names = class_names(model, joint.logits(torch.zeros(1, model.data.dim)).shape[1])
-    if given in names:
-        return names.index(given)
-    if given.isdecimal() and int(given) < len(names):
-        return int(given)
-    raise InputError(f"there is no class {given!r}; there are {', '.join(names)}")

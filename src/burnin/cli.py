@@ -89,6 +89,7 @@ def sample(
     from burnin.assemble import build_engine
     from burnin.drawing import Request, draw
     from burnin.energies import ClassEnergy
+    from burnin.evaluation.classes import class_number
     from burnin.interop.sources import open_folder
     from burnin.rng import Streams
     from burnin.runs import available_cores
@@ -101,7 +102,7 @@ def sample(
     use_threads(opened.config)
     model = opened.model
     if of_class is not None:
-        energy = ClassEnergy(model.energy, class_commands.class_number(model, of_class))
+        energy = ClassEnergy(model.energy, class_number(model, of_class))
         model = replace(model, energy=energy)
     with stages_bar(console) as report:
         outcome = draw(model, request, Streams(seed)["sample"], report, opened.encoding)

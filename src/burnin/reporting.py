@@ -19,6 +19,7 @@ from burnin.config import dump_config, in_folder, read_run_config
 from burnin.core import Density, KnownDensity, Report, evaluate
 from burnin.data import EncodedRows, Pictures, Table, clean
 from burnin.evaluation.assess import Assessment
+from burnin.evaluation.classes import classify_held_out, is_classifier
 from burnin.evaluation.goodness import fit_test
 from burnin.evaluation.model import Model
 from burnin.evaluation.row_density import row_log_density
@@ -102,6 +103,7 @@ def gather(folder: Path, status: Report, engine: Engine | None, clock: Clock) ->
         status("goodness-of-fit test", 0, 1)
         tested = fit_test(model, data, streams["goodness"])
         status("goodness-of-fit test", 1, 1)
+    classes = classify_held_out(model, streams["classes"]) if is_classifier(model) else None
     metrics, diagnosis = list(read_metrics(folder / "metrics.jsonl")), diagnose_run(folder)
     about = {} if fitted is None else fitted.about
     return Material(
@@ -125,6 +127,7 @@ def gather(folder: Path, status: Report, engine: Engine | None, clock: Clock) ->
             here=provenance(),
             seed=config.run.seed,
         ),
+        classes=classes,
     )
 
 

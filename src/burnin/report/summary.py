@@ -14,11 +14,13 @@ from burnin.diagnostics import Diagnosis
 from burnin.diagnostics.words import findings
 from burnin.evaluation import Standing, count_rings
 from burnin.evaluation.assess import Assessment
+from burnin.evaluation.classes import HeldOutClasses
 from burnin.evaluation.goodness import FitTest
 from burnin.evaluation.model import Model
 from burnin.evaluation.verdict import Verdict
 from burnin.report import figures
 from burnin.report.check import energy_panels, population_panels
+from burnin.report.classes import classes_blocks
 from burnin.report.columns import Shown
 from burnin.report.compared import compared, picture_grids
 from burnin.report.cost import Cost, cost_facts
@@ -79,6 +81,7 @@ class Material:
         metrics: what training logged.
         diagnosis: how training went.
         cost: what it took.
+        classes: what it says of held-out pictures as a classifier; None where it is none.
     """
 
     title: str
@@ -93,6 +96,7 @@ class Material:
     metrics: Sequence[Mapping[str, Any]]
     diagnosis: Diagnosis
     cost: Cost
+    classes: HeldOutClasses | None = None
 
 
 def build_page(m: Material) -> Page:
@@ -118,6 +122,7 @@ def build_page(m: Material) -> Page:
                 "The energy along the chains should settle, at the level of the data, wherever they started.",
                 (Panels(energy_panels(m.model, m.result), ENERGY),),
             ),
+            *_classes(m),
             Section("outliers", "Outliers", m.scored.lead(), _outliers(m)),
             Section("diagnostics", "Diagnostics", "", _diagnostics(m)),
             Section(
@@ -193,6 +198,13 @@ def _headlines(m: Material) -> tuple[Headline, ...]:
         ),
         Headline("training", *m.cost.training()),
     )
+
+
+def _classes(m: Material) -> tuple[Section, ...]:
+    if m.classes is None:
+        return ()
+    lead = "The model is also a classifier; this is what it says of pictures that training has not seen."
+    return (Section("classes", "Classes", lead, classes_blocks(m.classes)),)
 
 
 def _samples(m: Material) -> tuple[Block, ...]:
