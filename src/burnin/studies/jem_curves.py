@@ -19,7 +19,7 @@ from burnin.evaluation.features import extract
 from burnin.evaluation.frechet import frechet_distance, inception_score
 from burnin.settings import Config
 from burnin.studies.images import own_features
-from burnin.training import Trainer
+from burnin.training import Guard, GuardSettings, Trainer
 
 CURVE_FILE = "curve.jsonl"
 DRAWN = 1000
@@ -101,7 +101,7 @@ def read_looks(path: Path) -> list[Look]:
 
 
 def divergence(logged: Sequence[Mapping[str, Any]], ended: str) -> dict[str, Any]:
-    """When training diverged, when that began, and how often it was rolled back.
+    """When training diverged, when that began, when the guard names it, and how often it was rolled back.
 
     It has diverged when |d| = |⟨E⁺⟩ - ⟨E⁻⟩| is at least 100 or not a number; it began when d last left the
     range of all that came before. A run that the guard brought back has its bad updates cut off, so it is not
@@ -111,7 +111,7 @@ def divergence(logged: Sequence[Mapping[str, Any]], ended: str) -> dict[str, Any
         >>> rows = [{"step": t, "d/bank": (-1.0) ** t} for t in range(1, 301)]
         >>> rows += [{"step": 301, "d/bank": -7.0}, {"step": 302, "d/bank": -900.0}]
         >>> divergence(rows, "finished")
-        {'diverged_at': 302, 'began_at': 301, 'rollbacks': 0}
+        {'diverged_at': 302, 'began_at': 301, 'named_at': None, 'rollbacks': 0}
     """
     gaps = [(row["step"], row["d/bank"]) for row in logged if "d/bank" in row]
     rollbacks = sum("rolled back" in row.get("event", "") for row in logged)
@@ -130,4 +130,14 @@ def divergence(logged: Sequence[Mapping[str, Any]], ended: str) -> dict[str, Any
             low, high = min(low, d), max(high, d)
     if found is not None and outside_since is not None:
         began = outside_since
-    return {"diverged_at": found, "began_at": began, "rollbacks": rollbacks}
+    return {"diverged_at": found, "began_at": began, "named_at": _named_at(logged), "rollbacks": rollbacks}
+
+
+def _named_at(logged: Sequence[Mapping[str, Any]]) -> int | None:
+    """The update at which a guard with its usual settings calls what was logged a divergence."""
+    guard = Guard(GuardSettings())
+    for row in logged:
+        watched = {name: row[name] for name in ("d/bank", "r/bank") if name in row}
+        if watched and guard.look(watched) is not None:
+            return int(row["step"])
+    return None
