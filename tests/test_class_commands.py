@@ -64,24 +64,29 @@ def test_pictures_are_classified_into_a_file(burnin: Burnin, run: Path, tmp_path
     model, digits = load_model(run), digits8().in_range(-1.0, 1.0)
     logits = joint_of(model.energy).logits(digits.rows(digits.pixels))
     assert [row["class"] for row in rows[:50]] == [str(k) for k in logits.argmax(1)[:50].tolist()]
-    expected = -logits.logsumexp(1) / 5e-5
+    expected = model.energy(digits.rows(digits.pixels)).detach() / 5e-5
     np.testing.assert_allclose([float(row["energy/T"]) for row in rows], expected, rtol=1e-4)
     np.testing.assert_allclose(
         [float(row["probability"]) for row in rows], logits.softmax(1).max(1).values, rtol=1e-4
     )
 
 
-def test_samples_of_a_class_are_what_chains_of_that_class_give(burnin: Burnin, run: Path) -> None:
-    for given in ("3", "7"):
-        result = burnin("sample", "run", "-n", "20", "-o", f"{given}.npy", "--class", given)
-        assert result.code == 0, result.err
-    three, seven = (torch.from_numpy(np.load(f"{given}.npy")) for given in ("3", "7"))
+def test_samples_of_a_class_are_draws_that_the_classifier_accepts(burnin: Burnin, run: Path) -> None:
+    """Of chains' ends each is kept with the chance p(y|x), so that they are of p(x|y) (equation 41)."""
+    result = burnin("sample", "run", "-n", "200", "-o", "all.npy")
+    assert result.code == 0, result.err
     joint = joint_of(load_model(run).energy)
-    # The same noise, and another energy.
-    assert not torch.equal(three, seven)
-    gap = joint.logits(three)[:, 3] - joint.logits(three)[:, 7]
-    other = joint.logits(seven)[:, 3] - joint.logits(seven)[:, 7]
-    assert (gap > other).all()
+    chances = joint.logits(torch.from_numpy(np.load("all.npy"))).softmax(1).detach()
+    likely = int(chances.mean(0).argmax())
+    result = burnin("sample", "run", "-n", "100", "-o", "one.npy", "--class", str(likely))
+    assert result.code == 0, result.err
+    kept = joint.logits(torch.from_numpy(np.load("one.npy"))).softmax(1).detach()[:, likely]
+    assert len(kept) == 100
+    # ⟨p⟩ under p(x|y) is ⟨p²⟩/⟨p⟩ under p(x).
+    own = chances[:, likely]
+    expected = float(own.square().mean() / own.mean())
+    error = float(kept.std() / 10 + own.square().std() / own.mean() / 200**0.5)
+    assert abs(float(kept.mean()) - expected) < 4 * error
 
 
 def test_what_cannot_be_classified_is_refused(burnin: Burnin, run: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,8 +87,7 @@ def sample(
     """Draw samples from a trained model, by chains that start at noise; of a table, rows like its own."""
     from burnin.assemble import build_engine
     from burnin.drawing import Request, draw
-    from burnin.energies import ClassEnergy
-    from burnin.evaluation.classes import class_number
+    from burnin.evaluation.classes import accept_class
     from burnin.interop.sources import open_folder
     from burnin.rng import Streams
     from burnin.runs import available_cores
@@ -100,12 +98,9 @@ def sample(
         run, lambda config: build_engine(config, threads=available_cores(), say=console.print)
     )
     use_threads(opened.config)
-    model = opened.model
-    if of_class is not None:
-        energy = ClassEnergy(model.energy, class_number(model, of_class))
-        model = replace(model, energy=energy)
+    accept = None if of_class is None else accept_class(opened.model, of_class)
     with stages_bar(console) as report:
-        outcome = draw(model, request, Streams(seed)["sample"], report, opened.encoding)
+        outcome = draw(opened.model, request, Streams(seed)["sample"], report, opened.encoding, accept)
     if outcome is not Outcome.OK:
         console.print(f"warning: {outcome.message}")
     console.print(f"{number} samples in {output}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from burnin.core import InputError, Outcome, Report
 from burnin.data import Encoding, Frame, Pictures
@@ -16,7 +18,11 @@ from burnin.evaluation import chains
 from burnin.evaluation.model import Model
 from burnin.samplers import RowFile, ToDisk
 
+Accept = Callable[[Tensor, torch.Generator], Tensor]
+"""Which of some positions are kept, (n,) of truths."""
 BLOCK_CHAINS, FEWEST_CHAINS = 10_000, 128
+FEW_ACCEPTED = 15
+"""Times as many chains as are wanted of a class."""
 MOST_EMPTY = 20
 
 
@@ -81,6 +87,7 @@ def draw(
     generator: torch.Generator,
     report: Report,
     encoding: Encoding | None = None,
+    accept: Accept | None = None,
 ) -> Outcome:
     """Draws what is asked for; what is done when it is interrupted is in the file.
 
@@ -90,7 +97,10 @@ def draw(
         generator: of the chains.
         report: told how far it is.
         encoding: what the columns of a table are, where the model has none of its rows.
+        accept: which of the chains' ends are kept, such as those of a class; None for all.
     """
+    if accept is not None and request.keep is not None:
+        raise InputError("--keep follows all chains, and a class is of some: leave out one of them")
     encoding = model.rows.encoding if encoding is None and model.rows is not None else encoding
     length = model.own.num_steps
     total = -(-request.number // request.block) * (length + request.steps)
@@ -99,6 +109,8 @@ def draw(
         while written < request.number:
             left, before = request.number - written, done
             n = min(request.block, left)
+            if accept is not None:
+                n = min(request.block, FEW_ACCEPTED * left)
             if encoding is not None:
                 n = max(n, FEWEST_CHAINS)  # annealed chains are resampled among each other
 
@@ -113,10 +125,16 @@ def draw(
             position = sampled.position
             if encoding is not None:  # in any order: annealed chains of one ancestor end side by side
                 position = position[torch.randperm(n, generator=generator)][:left]
-            more = write.append(position)
+            if accept is not None:
+                position = position[accept(position, generator)][:left]
+            more = write.append(position) if len(position) else 0
             written, empty = written + more, 0 if more else empty + 1
             if empty == MOST_EMPTY:
-                raise InputError("no sample lies within the bounds of the columns; loosen them")
+                raise InputError(
+                    "no sample lies within the bounds of the columns; loosen them"
+                    if accept is None
+                    else "no chain ends in this class; train longer, or run chains of ClassEnergy (docs/jem.md)"
+                )
             outcome = outcome if sampled.result.outcome is Outcome.OK else sampled.result.outcome
     return outcome
 

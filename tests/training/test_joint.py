@@ -35,7 +35,7 @@ SMALL = (
 
 
 def small(*changes: str) -> Config:
-    return load_config("jem-digits", [*SMALL, *changes])
+    return load_config("jem", [*SMALL, *changes])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -61,6 +62,21 @@ def class_names(model: Model, classes: int) -> tuple[str, ...]:
     """The data's own names, or numbers."""
     own = () if model.pictures is None else model.pictures.classes
     return own if len(own) == classes else tuple(map(str, range(classes)))
+
+
+def accept_class(model: Model, given: str) -> Callable[[Tensor, torch.Generator], Tensor]:
+    """Keeps each point x with the chance p(y|x), so that draws of p(x) become draws of p(x|y).
+
+    Arguments:
+        model: a joint model.
+        given: the class, by name or number.
+    """
+    label, energy = class_number(model, given), model.energy
+
+    def accept(x: Tensor, generator: torch.Generator) -> Tensor:
+        return torch.rand(len(x), generator=generator) < class_probabilities(energy, x)[:, label]
+
+    return accept
 
 
 def class_number(model: Model, given: str) -> int:
