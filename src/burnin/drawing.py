@@ -133,7 +133,7 @@ def draw(
                 raise InputError(
                     "no sample lies within the bounds of the columns; loosen them"
                     if accept is None
-                    else "no chain ends in this class; train longer, or run chains of ClassEnergy (docs/jem.md)"
+                    else "no chain ends in this class; train longer, or run chains of ClassEnergy (docs/jem)"
                 )
             outcome = outcome if sampled.result.outcome is Outcome.OK else sampled.result.outcome
     return outcome
