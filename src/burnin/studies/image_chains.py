@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from burnin.config import read_run_config
-from burnin.core import InputError, Report
+from burnin.core import Report
 from burnin.data.matching import full_bytes
 from burnin.evaluation import chains
 from burnin.evaluation.adjusted import acceptance_off, adjusted_from_noise
@@ -64,19 +64,25 @@ def look(model: Model, result: Assessment, run: Path, distance: Distance, report
 def _copies(
     model: Model, samples: Tensor, run: Path, streams: Streams, report: Report
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Where no pictures were held out, as of the 8×8 digits, copies are shown but have no number."""
     pictures, _ = own_pictures(run)
-    if pictures.held_out is None:
-        raise InputError("copies are told by pictures that were held out, and there are none")
     training, drawn = full_bytes(pictures), sampled_bytes(model, samples)
-    held, _ = choose(full_bytes(pictures.held_out), len(drawn), streams["held-out"])
-    found = memorisation(
-        *(Pixels()(pixels).features for pixels in (drawn, training, held)),
-        neighbours=NEIGHBOURS,
-        what="nearest training pictures",
-        report=report,
-    )
-    index = found.neighbours.index[:SHOWN]
-    return {"memorised": found.nearer}, {"drawn": drawn[:SHOWN], "nearest": training[index]}
+    flat, among = Pixels()(drawn).features, Pixels()(training).features
+    told: dict[str, Any] = {}
+    if pictures.held_out is None:
+        neighbours = nearest(flat[:SHOWN], among, k=NEIGHBOURS)
+    else:
+        held, _ = choose(full_bytes(pictures.held_out), len(drawn), streams["held-out"])
+        found = memorisation(
+            flat,
+            among,
+            Pixels()(held).features,
+            neighbours=NEIGHBOURS,
+            what="nearest training pictures",
+            report=report,
+        )
+        told, neighbours = {"memorised": found.nearer}, found.neighbours
+    return told, {"drawn": drawn[:SHOWN], "nearest": training[neighbours.index[:SHOWN]]}
 
 
 def _from_bank(

@@ -9,6 +9,8 @@ import numpy as np
 import safetensors.torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import LogLocator
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -81,7 +83,7 @@ def _energies(held: Mapping[str, Mapping[str, Tensor]], temperature: float) -> F
         below.set_xscale("log")
         below.set_xlabel("step", fontsize=8)
         for axes in (above, below):
-            axes.tick_params(labelsize=7)
+            axes.tick_params(which="both", labelsize=7)
     panels[0, 0].legend(frameon=False, fontsize=7)
     panels[1, 0].legend(frameon=False, fontsize=7)
     panels[0, 0].set_ylabel("density of energy / T", fontsize=8)
@@ -90,12 +92,13 @@ def _energies(held: Mapping[str, Mapping[str, Tensor]], temperature: float) -> F
 
 
 def _histogram(axes: Axes, energies: Mapping[str, Tensor]) -> None:
-    values = np.concatenate([x.numpy() for x in energies.values()])
-    values = values[np.isfinite(values)]
-    low, high = (float(np.quantile(values, share)) for share in (0.005, 0.995))
+    # Of each by itself: there are far fewer chains than data, and they may be elsewhere.
+    finite = [x[x.isfinite()].numpy() for x in energies.values()]
+    ranges = np.array([np.quantile(x, (0.005, 0.995)) for x in finite if len(x)])
+    low, high = float(ranges[:, 0].min()), float(ranges[:, 1].max())
     bins = np.linspace(low, high if high > low else low + 1, 50)
-    for (name, x), color in zip(energies.items(), (figures.DATA, figures.SAMPLES), strict=True):
-        axes.hist(x.numpy(), bins=bins.tolist(), density=True, alpha=0.5, label=name, color=color)
+    for name, x, color in zip(energies, finite, (figures.DATA, figures.SAMPLES), strict=True):
+        axes.hist(x, bins=bins.tolist(), density=True, alpha=0.5, label=name, color=color)
 
 
 def _losses(out: Path, rows: Sequence[str]) -> Figure:
@@ -124,7 +127,7 @@ def _diversity(pictures: Pictures, looked: Mapping[str, Mapping[str, Tensor]]) -
     hybrids = [name for name in (HYBRID, *looked) if name in looked and name.startswith("hybrid")]
     shown = (hybrids or list(looked))[0]
     widths = [ACROSS, ACROSS] * len(banks) + [1, 3]
-    figure = Figure(figsize=(0.5 * sum(widths) + 1, 3.5), layout="constrained")
+    figure = Figure(figsize=(0.5 * sum(widths) + 1, 3.6), layout=ConstrainedLayoutEngine(h_pad=0.1))
     panels = figure.subplots(1, len(widths), squeeze=False, width_ratios=widths)[0]
     for name in banks:
         words = {"bank": "A  bank", "from_bank": "B  from it"}
@@ -135,7 +138,7 @@ def _diversity(pictures: Pictures, looked: Mapping[str, Mapping[str, Tensor]]) -
     figures.draw_pictures(panels[-2], samples, 1, ACROSS)
     figures.draw_pictures(panels[-1], neighbours[:ACROSS].flatten(0, 1), neighbours.shape[1], ACROSS)
     panels[-2].set_title("C", fontsize=10)
-    panels[-1].set_title(f"nearest, {shown}", fontsize=10)
+    panels[-1].set_title(f"nearest to {shown}'s", fontsize=10)
     return figure
 
 
@@ -149,11 +152,14 @@ def _adjusted(pictures: Pictures, tensors: Mapping[str, Tensor], name: str) -> F
     left.set(xlabel="step", ylabel="acceptance", ylim=(0, 1), xlim=(0, step[-1]))
     sizes = left.twinx()
     sizes.plot(step, size, color=figures.DATA, linewidth=1, label="step size")
-    sizes.set(yscale="log", ylabel="step size")
+    low, high = float(size.min()), float(size.max())
+    sizes.set(yscale="log", ylabel="step size", ylim=(low / 1.1, 1.5 * high**2 / low))  # below the acceptance
+    sizes.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
+    sizes.yaxis.set_major_formatter("{x:g}")
+    sizes.yaxis.set_minor_formatter("{x:g}")
+    sizes.tick_params(which="both", labelsize=8)
     lines = [*left.get_lines(), *sizes.get_lines()]
-    left.legend(
-        lines, [str(line.get_label()) for line in lines], frameon=False, fontsize=8, loc="lower right"
-    )
+    left.legend(handles=lines, frameon=False, fontsize=8, loc="upper right")
     left.set_title(f"A  {name}, Metropolis-adjusted", fontsize=10)
     figures.draw_pictures(right, pictures.brightness(tensors["adjusted"]), ACROSS)
     right.set_title(f"B  after {int(step[-1]):,} steps", fontsize=10)

@@ -279,7 +279,7 @@ def _study(dataset: str, size: str, schemes: Sequence[str], repeated: Sequence[s
         recipe=f"images-{dataset}-{size}",
         quick_recipe="images-quick",
         rows=_rows(schemes, repeated),
-        quick_rows=QUICK,
+        quick_rows=[name for name in QUICK if name in schemes],
         metrics=METRICS,
         measure=measure,
         draw=draw,

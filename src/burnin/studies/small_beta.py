@@ -97,7 +97,7 @@ SMALL_BETA = ImageStudy(
     name="small-beta",
     about="the robust paper's appendix L: pictures with β from 0 to 1e-3, gaps and histograms of f",
     recipe="small-beta",
-    quick_recipe="images-quick",
+    quick_recipe="small-beta-quick",
     rows={
         f"beta-{beta}": ['scheme.name="noise"', f"scheme.beta={float(beta)}", "sampler_at_test={}"]
         for beta in BETAS
