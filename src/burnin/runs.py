@@ -19,7 +19,7 @@ from burnin.evaluation.model import Model
 from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
-from burnin.settings import Config
+from burnin.settings import Config, StudySettings
 from burnin.training import RunFolder, Trainer, load_checkpoint, read_metrics
 from burnin.training.parts import Metrics
 
@@ -91,9 +91,9 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def effort_of(config: Config) -> Effort:
-    """How much the configuration wants spent on judging a model."""
-    return Effort(**config.study.model_dump())
+def effort_of(settings: StudySettings) -> Effort:
+    """How much a configuration wants spent on judging a model."""
+    return Effort(**settings.model_dump(exclude={"adjusted_steps"}))
 
 
 def assess_run(
@@ -110,7 +110,7 @@ def assess_run(
         data: what to judge it on; what it was trained on by default.
     """
     config = read_run_config(path)
-    model, effort, streams = load_model(path, engine), effort_of(config), Streams(config.run.seed)
+    model, effort, streams = load_model(path, engine), effort_of(config.study), Streams(config.run.seed)
     if data is not None:
         if data.dim != model.data.dim:
             raise InputError(f"the data has {data.dim} columns; the model was trained on {model.data.dim}")

@@ -224,7 +224,10 @@ class GuardConfig(_Section):
 
 
 class StudySettings(_Section):
-    """How a trained model is judged."""
+    """How a trained model is judged.
+
+    `adjusted_steps` is of the image study: steps of Metropolis-adjusted chains from noise; 0 for none.
+    """
 
     samples: Count = 5000
     distance_sets: Annotated[int, Field(ge=5)] = 12
@@ -235,18 +238,31 @@ class StudySettings(_Section):
     grid_points: Annotated[int, Field(ge=2)] = 321
     cooling_steps: Annotated[int, Field(ge=10)] = 1000
     likelihood_particles: Annotated[int, Field(ge=0)] = 256
+    adjusted_steps: Annotated[int, Field(ge=0)] = 0
 
 
 class Expectation(_Section):
-    """A number that the recipe's table must show: a bound, or a multiple of another scheme's number."""
+    """A number that the recipe's table must show: a bound, or a multiple of another number.
+
+    The other is the same metric of `of_scheme`, or `of_metric`. A multiple may be missed by as much as the
+    larger of the two schemes' `give_or_take`, a metric that is the standard error of this one.
+    """
 
     scheme: str
     metric: str
     at_most: float | None = None
     at_least: float | None = None
+    at_most_times: float | None = None
     at_least_times: float | None = None
     of_scheme: str = "hybrid"
+    of_metric: str | None = None
+    give_or_take: str | None = None
     claim: bool = False
+
+    @property
+    def other(self) -> str:
+        """What a multiple is of, in words."""
+        return self.of_scheme + "'s" + (f" {self.of_metric}" if self.of_metric is not None else "")
 
     def describe(self) -> str:
         """The expectation in words."""
@@ -255,7 +271,10 @@ class Expectation(_Section):
             return f"{name} ≤ {self.at_most:g}"
         if self.at_least is not None:
             return f"{name} ≥ {self.at_least:g}"
-        return f"{name} ≥ {self.at_least_times:g} × {self.of_scheme}'s"
+        slack = f", give or take {self.give_or_take}" if self.give_or_take is not None else ""
+        if self.at_most_times is not None:
+            return f"{name} ≤ {self.at_most_times:g} × {self.other}{slack}"
+        return f"{name} ≥ {self.at_least_times:g} × {self.other}{slack}"
 
 
 class Part(_Section):

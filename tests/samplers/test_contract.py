@@ -290,6 +290,20 @@ def test_means_over_a_run_are_means_over_its_steps(name: str) -> None:
 
 
 @every_sampler
+def test_a_trace_holds_the_mean_acceptance_since_the_entry_before(name: str) -> None:
+    sampler = SAMPLERS[name]
+    state = sampler.init(energy, start())
+    result = run(sampler, energy, state, num_steps=7, generator=stream(), trace_points=3)
+    generator, acceptances = stream(), []
+    for _ in range(7):
+        state, info = one_step(sampler, energy, state, generator)
+        acceptances.append(info.acceptance.mean().item())
+    assert result.trace.iteration == [3, 6, 7]
+    means = [sum(part) / len(part) for part in (acceptances[:3], acceptances[3:6], acceptances[6:])]
+    assert result.trace.acceptance == pytest.approx(means, rel=1e-12)
+
+
+@every_sampler
 def test_memory_does_not_grow_with_the_steps(name: str) -> None:
     """Of 300 states seen on the way, all but the last few are gone while the run still goes on."""
     sampler = SAMPLERS[name]

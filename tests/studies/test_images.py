@@ -6,12 +6,16 @@ import math
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 
 from burnin.config import load_config
 from burnin.data import Pictures
+from burnin.evaluation.neighbours import nearest
 from burnin.studies import STUDIES, run_study
+from burnin.studies.image_chains import ADJUSTED_FOLDER, FILE
 from burnin.studies.images import OUTSIDE, SCHEMES, outliers, summary
+from burnin.training import load_checkpoint
 
 
 @pytest.fixture
@@ -23,19 +27,28 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_small_variant(working_folder: Path) -> None:
     pytest.importorskip("torchmetrics")
-    study = STUDIES["images-fashion-mnist-small"]
-    table, _ = run_study(study, working_folder / "out", quick=True, jobs=1, status=lambda *_: None)
-    assert set(table["rows"]) == {"data", "noise", "hybrid-25"}
-    for row in table["rows"].values():
-        numbers = row["metrics"]
-        assert "digits8-8" in numbers["features"]
-        assert 0 <= numbers["auroc"] <= 1
+    study, out = STUDIES["images-fashion-mnist-small"], working_folder / "out"
+    table, checks = run_study(study, out, quick=True, jobs=1, status=lambda *_: None)
+    assert [check.text for check in checks if not check.holds] == []
+    assert len(checks) == 2
+    assert set(table["rows"]) == {"data", "noise", "refresh", "hybrid-25"}
+    numbers = {name: row["metrics"] for name, row in table["rows"].items()}
+    for row in numbers.values():
+        assert "digits8-8" in row["features"]
+        assert 0 <= row["auroc"] <= 1
         # Hardly trained: none of the chains is as near as real pictures are.
-        assert 0 < numbers["frechet_real"] < numbers["frechet"]
-        assert numbers["frechet_long"] > 0
-    for name in ("figure", "energies", "losses"):
-        assert (working_folder / "out" / f"{name}.png").stat().st_size > 10_000
-    assert "| hybrid-25 | 1 |" in (working_folder / "out" / "table.md").read_text(encoding="utf-8")
+        assert 0 < row["frechet_real"] < row["frechet"]
+        assert row["frechet_long"] > 0
+    assert {name for name, row in numbers.items() if "frechet_bank" in row} == {"refresh"}
+    assert numbers["refresh"]["bank_copies"] > 0.9  # ten steps lead nowhere else
+    assert {name for name, row in numbers.items() if "acceptance_off" in row} == {"hybrid-25"}
+    for name in ("figure", "energies", "losses", "diversity", "adjusted"):
+        assert (out / f"{name}.png").stat().st_size > 10_000
+    assert "| hybrid-25 | 1 |" in (out / "table.md").read_text(encoding="utf-8")
+    bank = load_checkpoint(out / "refresh").tensors["start.bank.position"]
+    shown = safetensors.torch.load_file(out / "refresh" / FILE)["bank"]
+    assert nearest(shown, bank).distance.max() == 0
+    assert not (out / "hybrid-25" / ADJUSTED_FOLDER).exists()
 
 
 def test_rows_of_the_paper() -> None:
@@ -53,6 +66,10 @@ def test_rows_of_the_paper() -> None:
     at_test = config.test_sampler()
     assert at_test is not None
     assert (at_test.num_steps, at_test.step_size) == (1000, 2.0)
+    # Others are sampled as they are trained; one is adjusted.
+    assert load_config(paper.recipe, [*paper.rows["noise"]]).test_sampler() is None
+    assert load_config(paper.recipe, [*paper.rows["hybrid-50"]]).study.adjusted_steps == 0
+    assert config.study.adjusted_steps == 50_000
 
 
 def test_outliers_are_of_the_other_set() -> None:
@@ -68,6 +85,9 @@ def test_seeds_are_averaged() -> None:
     words = {"verdict": "a generator only", "features": "own", "frechet_real": 0.5, "outliers": "mnist"}
     rows = {"noise": {**row, **words}, "noise-s1": {**row, **words, "frechet": 3.0}}
     assert "| noise | 2 | 2 ± 1 |" in summary(rows)
+    judged = STUDIES["images-fashion-mnist-small"].judged({**rows, "data": {**row, "frechet": None}})
+    assert (judged["noise"]["frechet"], judged["noise"]["auroc"]) == (2.0, 0.9)
+    assert judged["data"]["frechet"] is None
 
 
 def test_small_beta_in_small(working_folder: Path) -> None:

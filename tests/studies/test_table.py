@@ -44,6 +44,37 @@ def test_at_least_times(times: float, holds: bool) -> None:
     assert "25 × hybrid's" in text
 
 
+@pytest.mark.parametrize(("times", "holds"), [(0.05, True), (0.04, True), (0.039, False)])
+def test_at_most_times(times: float, holds: bool) -> None:
+    [(text, answer)] = check(scheme="hybrid", metric="kl", at_most_times=times, of_scheme="noise")
+    assert answer == holds
+    assert f"0.04 × noise's, expected ≤ {times:g} ×" in text
+
+
+@pytest.mark.parametrize(("times", "holds"), [(100, True), (101, False)])
+def test_times_of_another_metric(times: float, holds: bool) -> None:
+    expected = {"scheme": "hybrid", "metric": "distance", "of_scheme": "hybrid", "of_metric": "kl"}
+    [(text, answer)] = check(**expected, at_least_times=times)
+    assert answer == holds
+    assert "100 × hybrid's kl" in text
+
+
+@pytest.mark.parametrize(
+    ("errors", "holds"), [((0.01, 0.02), True), ((0.01, 0.001), False), ((0.02, None), False)]
+)
+def test_a_tie_within_the_larger_standard_error(errors: tuple[float, float | None], holds: bool) -> None:
+    rows: dict[str, dict[str, Any]] = {
+        "a": {"auroc": 0.885, "error": errors[0]},
+        "b": {"auroc": 0.9, "error": errors[1]},
+    }
+    expected = Expectation(
+        scheme="a", metric="auroc", at_least_times=1.0, of_scheme="b", give_or_take="error"
+    )
+    assert check_expectations([expected], rows)[0].holds is holds
+    other = Expectation(scheme="b", metric="auroc", at_most_times=1.0, of_scheme="a", give_or_take="error")
+    assert check_expectations([other], rows)[0].holds is holds
+
+
 def test_times_of_another_scheme_and_of_zero() -> None:
     assert check(scheme="hybrid", metric="kl", at_least_times=0.03, of_scheme="noise")[0][1]
     rows = {"a": {"kl": 1.0}, "b": {"kl": 0.0}}

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from burnin.core import ChainState, StepInfo
+from burnin.core import ChainState, InputError, StepInfo
 from burnin.evaluation.bridge import Bridge, MixtureBase
 from burnin.evaluation.chains import Sampled, run_on
 from burnin.evaluation.likelihood import NUM_LEAPFROG
 from burnin.evaluation.model import Chain, Model
 from burnin.evaluation.walk import NotReachedError, Walk
 from burnin.samplers import MALA, Annealed, Knots, Langevin, Schedule, TargetAcceptance
-from burnin.samplers.run import Progress
+from burnin.samplers.run import Progress, Trace
 from burnin.starts import FromNoise
 
 KEPT = 100
@@ -24,6 +26,8 @@ MORE = 4
 """Times as many chains walk from a base as are wanted: resampling leaves fewer families."""
 MOST_LAWS = 100
 """Between a widened base and the model."""
+WINDOWS = 10
+"""Parts of an adjusted run whose mean acceptances are held against the target."""
 HOTTEST = 8.0
 WIDER = 1.5
 
@@ -55,6 +59,55 @@ def adjusted_from_data(
             progress(warm + done, state, info)
 
     return run_on(model, chain, first.result.state, rest, generator, after_warming, max(1, rest // KEPT))
+
+
+def adjusted_from_noise(
+    model: Model,
+    n: int,
+    num_steps: int,
+    generator: torch.Generator,
+    *,
+    progress: Progress | None = None,
+    folder: Path | None = None,
+) -> Sampled:
+    """n chains from noise whose step follows an acceptance of 0.67 all along (hybrid, section 4.2.5).
+
+    From noise the chains are on their way for long, and a step that fitted where they were does not fit where
+    they come to. The law of such chains is the model's as far as the step has come to rest.
+    """
+    sampler = MALA(last_step(model), model.temperature, TargetAcceptance.hybrid_paper(until=None))
+    state = sampler.init(model.energy, model.draw_noise(n, generator), scale=model.scale)
+    return run_on(model, Chain(sampler, num_steps), state, num_steps, generator, progress, folder=folder)
+
+
+def acceptance_off(sampled: Sampled) -> float:
+    """How far the acceptance of chains with an adapted step is from its target at most.
+
+    The largest |mean acceptance - target| of ten equal parts of the run, after a first tenth in which the
+    step is found. With rate ρ a mean over m steps is off by |Δ log step| / (ρ m): so it is small where the
+    step is nearly at rest, and only there.
+    """
+    sampler, trace = sampled.chain.sampler, sampled.result.trace
+    if not isinstance(sampler, MALA) or sampler.adaptation is None:
+        raise InputError("only chains with an adapted step have an acceptance that they hold")
+    held = windows(trace, trace.iteration[-1] // 10)
+    return max(abs(mean - sampler.adaptation.target) for _, mean in held)
+
+
+def windows(trace: Trace, after: int = 0) -> list[tuple[int, float]]:
+    """The last step and the mean acceptance of each of ten equal parts of a trace beyond step `after`.
+
+    Example:
+        >>> trace = Trace(iteration=list(range(1, 41)), acceptance=[1.0] * 20 + [0.5, 0.7] * 10)
+        >>> [(step, round(mean, 2)) for step, mean in windows(trace, after=20)][:2]
+        [(22, 0.6), (24, 0.6)]
+    """
+    kept = [(at, value) for at, value in zip(trace.iteration, trace.acceptance, strict=True) if at > after]
+    if len(kept) < WINDOWS:
+        raise InputError(f"{len(kept)} points follow step {after}; at least {WINDOWS} are needed: run longer")
+    edges = [i * len(kept) // WINDOWS for i in range(WINDOWS + 1)]
+    parts = [kept[low:high] for low, high in pairwise(edges)]
+    return [(part[-1][0], sum(value for _, value in part) / len(part)) for part in parts]
 
 
 def cooled_from_afar(

@@ -74,6 +74,19 @@ def from_data(
 ) -> Sampled:
     """n chains that start at fresh data and take `num_steps` plain steps, resumable in a `folder`."""
     start = model.data.sample(n, generator)
+    return from_points(model, start, num_steps, generator, progress=progress, folder=folder)
+
+
+def from_points(
+    model: Model,
+    start: Tensor,
+    num_steps: int,
+    generator: torch.Generator,
+    *,
+    progress: Progress | None = None,
+    folder: Path | None = None,
+) -> Sampled:
+    """Chains that start where they are told, such as at a bank, and take `num_steps` plain steps."""
     state = model.plain.sampler.init(model.energy, start, scale=model.scale)
     return run_on(model, model.plain, state, num_steps, generator, progress, folder=folder)
 

@@ -14,7 +14,7 @@ from burnin.data import Table
 from burnin.evaluation.assess import Assessment, Effort
 from burnin.evaluation.model import Chain, Model
 from burnin.rng import Streams
-from burnin.runs import assess_model
+from burnin.runs import assess_model, effort_of
 from burnin.samplers import Annealed, Engine
 from burnin.settings import StudySettings
 from burnin.starts import FromNoise
@@ -105,7 +105,7 @@ def check_model(
         effort: how many samples, chains and steps; as in recipes by default.
         report: told what goes on.
     """
-    spent = effort or Effort(**StudySettings().model_dump())
+    spent = effort or effort_of(StudySettings())
     return assess_model(model, spent, Streams(seed), report or (lambda *_: None))
 
 

@@ -134,11 +134,12 @@ def draw_scatter(axes: Axes, samples: Tensor, frame: Frame, color: str = SAMPLES
     axes.set_yticks([])
 
 
-def draw_pictures(axes: Axes, pictures: Tensor, across: int = 8) -> None:
-    """The first pictures, (n, channels, height, width) from 0 to 1, as a square of `across` by `across`."""
-    shown = pictures[: across**2]
+def draw_pictures(axes: Axes, pictures: Tensor, across: int = 8, down: int | None = None) -> None:
+    """The first pictures, (n, channels, height, width) from 0 to 1, `across` by `down`, or a square."""
+    number = across * (down or across)
+    shown = pictures[:number]
     nothing = float("nan")  # between pictures and in place of missing ones the ground is seen
-    shown = torch.cat([shown, shown.new_full((across**2 - len(shown), *shown.shape[1:]), nothing)])
+    shown = torch.cat([shown, shown.new_full((number - len(shown), *shown.shape[1:]), nothing)])
     padded = torch.nn.functional.pad(shown, (1, 1, 1, 1), value=nothing)
     rows = [torch.cat(list(row), 2) for row in torch.split(padded, across)]
     tiled = torch.cat(rows, 1).permute(1, 2, 0)

@@ -20,7 +20,10 @@ Progress = Callable[[int, ChainState, StepInfo], None]
 
 @dataclass
 class Trace:
-    """What was recorded along the chains, averaged over them: at most `trace_points` entries."""
+    """What was recorded along the chains, averaged over them: at most `trace_points` entries.
+
+    The acceptance is also averaged over the steps since the entry before.
+    """
 
     iteration: list[int] = field(default_factory=list)
     energy: list[float] = field(default_factory=list)
@@ -28,13 +31,13 @@ class Trace:
     acceptance: list[float] = field(default_factory=list)
     step_size: list[float] = field(default_factory=list)
 
-    def record(self, state: ChainState, info: StepInfo) -> None:
-        """Appends the means over the living chains."""
+    def record(self, state: ChainState, info: StepInfo, acceptance: float) -> None:
+        """Appends the means over the living chains, and an acceptance of all."""
         alive = state.alive
         self.iteration.append(state.iteration)
         self.energy.append(state.energy[alive].mean().item())
         self.gradient_norm.append(info.gradient_norm[alive].mean().item())
-        self.acceptance.append(info.acceptance.mean().item())
+        self.acceptance.append(acceptance)
         self.step_size.append(float(state.step_size))
 
 
@@ -108,6 +111,7 @@ def run(
     stride = max(1, math.ceil(num_steps / trace_points)) if trace_points else None
     strides = [keep_every, stride, progress_every if progress is not None else None]
     total, done = Sums(0.0, 0.0, 0), 0
+    accepted, recorded = 0.0, 0
     advance = (engine or Engine()).open(sampler, energy, state, num_steps)
     while done < num_steps:
         block = draw_block(sampler, state, min(block_length(state.position), num_steps - done), generator)
@@ -116,11 +120,12 @@ def run(
             stop = min(used + _until_event(done, strides), len(block))
             state, info, sums = advance(state, block.part(used, stop))
             done, used = done + stop - used, stop
-            total = total.plus(sums)
+            total, accepted = total.plus(sums), accepted + sums.acceptance
             if keep_every is not None and done % keep_every == 0:
                 kept.add(state.position)
             if stride is not None and (done % stride == 0 or done == num_steps):
-                trace.record(state, info)
+                trace.record(state, info, accepted / (done - recorded))
+                accepted, recorded = 0.0, done
             if progress is not None and (done % progress_every == 0 or done == num_steps):
                 progress(done, state, info)
     steps = max(1, num_steps)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
 from filelock import FileLock
 from torch import Tensor
 
+from burnin.config import read_run_config
 from burnin.core import InputError, Report
 from burnin.data import Pictures, clean, make_density
 from burnin.data.labels import load_labelled
@@ -27,6 +30,7 @@ from burnin.feature_choice import features_folder
 from burnin.given_data import sampled_bytes
 from burnin.settings import Config
 from burnin.studies.experiment import Maker
+from burnin.studies.image_chains import look
 from burnin.studies.image_figures import draw
 from burnin.studies.rows import Study, train_and_judge
 from burnin.studies.table import Rows, mean_and_error
@@ -42,8 +46,6 @@ CLASSIFIER_UPDATES = {"digits8": 100}
 """Of those that are learned sooner than by 2,000."""
 REFERENCE = 5000
 """Held-out pictures that samples are compared with, and that outliers are told from, at most."""
-AT_TEST = {"small": 100, "paper": 1000}
-"""Steps that sample a hybrid, twice as many as train it, and twice as large (section 3)."""
 SCHEMES: dict[str, list[str]] = {
     "data": ['scheme.name="data"'],
     "noise": ['scheme.name="noise"'],
@@ -52,12 +54,33 @@ SCHEMES: dict[str, list[str]] = {
     **{f"hybrid-{lam}": [f"scheme.lam={lam}.0"] for lam in (10, 25, 50)},
 }
 REPEATED = ("data", "noise", "hybrid-25")
+ADJUSTED = ("hybrid-25",)
+"""Schemes whose models are sampled with Metropolis adjustment too."""
+QUICK = ("data", "noise", "refresh", "hybrid-25")
+SHOWN = (
+    "frechet",
+    "frechet_few",
+    "frechet_long",
+    "frechet_data_run",
+    "frechet_bank",
+    "memorised",
+    "auroc",
+    "aupr",
+    "fpr95",
+    "acceptance_off",
+)
+"""Of the table in words."""
 METRICS = (
     "frechet",
     "frechet_few",
     "frechet_long",
     "frechet_data_run",
+    "frechet_bank",
     "frechet_real",
+    "memorised",
+    "bank_copies",
+    "acceptance_off",
+    "adjusted_step",
     "auroc",
     "auroc_error",
     "aupr",
@@ -72,23 +95,49 @@ METRICS = (
 )
 
 
-def measure(model: Model, result: Assessment, dataset: str = "fashion-mnist") -> dict[str, Any]:
+@dataclass(frozen=True, eq=False)
+class Ruler:
+    """Fréchet distances to held-out pictures by the classifier of their set."""
+
+    model: Model
+    features: Features
+    known: Tensor
+
+    @classmethod
+    def of(cls, model: Model, dataset: str) -> Ruler:
+        """That of a model of the set; the classifier is trained if it is not there yet."""
+        held = model.pictures
+        if held is None:
+            raise InputError("the image study needs pictures")
+        features = own_features(dataset, held.shape[1])
+        reference = _some(full_bytes(held), REFERENCE, torch.Generator().manual_seed(0))
+        return cls(model, features, extract(features, reference).features)
+
+    def distance(self, position: Tensor) -> float:
+        """Of chains."""
+        return self.of_bytes(sampled_bytes(self.model, position))
+
+    def of_bytes(self, pixels: Tensor) -> float:
+        """Of pictures, 255 the brightest."""
+        return frechet_distance(extract(self.features, pixels).features, self.known)
+
+
+def measure(model: Model, result: Assessment, run: Path, report: Report) -> dict[str, Any]:
+    """All numbers of a row, given its folder."""
+    dataset = data_set(run)
+    ruler = Ruler.of(model, dataset)
+    return measure_pictures(result, dataset, ruler) | look(model, result, run, ruler.distance, report)
+
+
+def measure_pictures(result: Assessment, dataset: str, ruler: Ruler) -> dict[str, Any]:
     """Fréchet distances of short, long and data-started chains by the set's own classifier; outliers.
 
     `frechet_few` is that of as many short chains as there are long ones: the distance falls with the number
     of pictures. `frechet_real` is that of as many training pictures in place of the samples.
     """
-    held = model.pictures
-    if held is None:
-        raise InputError("the image study needs pictures")
-    features = own_features(dataset, held.shape[1])
+    model, held = ruler.model, ruler.model.pictures
+    assert held is not None
     stream = torch.Generator().manual_seed(0)
-    reference = _some(full_bytes(held), REFERENCE, stream)
-    known = extract(features, reference).features
-
-    def distance(position: Tensor) -> float:
-        return frechet_distance(extract(features, sampled_bytes(model, position)).features, known)
-
     few = len(result.long_sampled.position)
     training = clean(make_density(dataset))
     assert isinstance(training, Pictures)
@@ -99,13 +148,13 @@ def measure(model: Model, result: Assessment, dataset: str = "fashion-mnist") ->
         energies_of(model, held.rows(outliers(dataset, held, stream), stream)).double().numpy(),
     )
     return {
-        "features": features.name,
+        "features": ruler.features.name,
         "outliers": OUTSIDE[dataset],
-        "frechet": distance(result.samples.position),
-        "frechet_few": distance(result.samples.position[:few]),
-        "frechet_long": distance(result.long_sampled.position),
-        "frechet_data_run": distance(result.data_sampled.position),
-        "frechet_real": frechet_distance(extract(features, real).features, known),
+        "frechet": ruler.distance(result.samples.position),
+        "frechet_few": ruler.distance(result.samples.position[:few]),
+        "frechet_long": ruler.distance(result.long_sampled.position),
+        "frechet_data_run": ruler.distance(result.data_sampled.position),
+        "frechet_real": ruler.of_bytes(real),
         "auroc": found.auroc.value,
         "auroc_error": found.auroc.error,
         "aupr": found.aupr_outside.value,
@@ -114,6 +163,14 @@ def measure(model: Model, result: Assessment, dataset: str = "fashion-mnist") ->
         "sample_distance": result.sample_distance,
         "verdict": str(result.verdict.standing),
     }
+
+
+def data_set(run: Path) -> str:
+    """The name of the set that a row learns."""
+    name = read_run_config(run).data.name
+    if name is None:
+        raise InputError("the image study needs a data set with labels: set data.name")
+    return name
 
 
 def own_features(dataset: str, side: int) -> Features:
@@ -141,15 +198,19 @@ def _some(pixels: Tensor, n: int, stream: torch.Generator) -> Tensor:
     return pixels[torch.randperm(len(pixels), generator=stream)[:n]]
 
 
-def summary(rows: Rows) -> str:
-    """Tables 1 and 2: means over seeds and their standard errors."""
+def by_scheme(rows: Rows) -> dict[str, list[Mapping[str, Any]]]:
+    """The rows of each scheme, one for each seed."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for name, metrics in rows.items():
-        groups.setdefault(name.partition("-s")[0] if "-s" in name else name, []).append(metrics)
-    shown = ("frechet", "frechet_few", "frechet_long", "frechet_data_run", "auroc", "aupr", "fpr95")
-    lines = ["| scheme | seeds | " + " | ".join(shown) + " | verdict |", "|---" * (len(shown) + 3) + "|"]
-    for name, made in groups.items():
-        cells = [mean_and_error(made, metric) for metric in shown]
+        groups.setdefault(name.partition("-s")[0], []).append(metrics)
+    return groups
+
+
+def summary(rows: Rows) -> str:
+    """Tables 1 and 2: means over seeds and their standard errors."""
+    lines = ["| scheme | seeds | " + " | ".join(SHOWN) + " | verdict |", "|---" * (len(SHOWN) + 3) + "|"]
+    for name, made in by_scheme(rows).items():
+        cells = [mean_and_error(made, metric) for metric in SHOWN]
         verdicts = ", ".join(sorted({str(one["verdict"]) for one in made}))
         lines.append(f"| {name} | {len(made)} | " + " | ".join(cells) + f" | {verdicts} |")
     first = next(iter(rows.values()))
@@ -161,12 +222,31 @@ def summary(rows: Rows) -> str:
     return "\n".join(lines) + "\n"
 
 
+@dataclass(frozen=True, kw_only=True)
 class ImageStudy(Study):
-    """Rows that are measured by what their own data set has: a classifier, and another set of outliers."""
+    """Rows that are measured by what their own data set has: a classifier, and another set of outliers.
+
+    `measure` is also given the row's folder, `run`, and whom to tell how far it is, `report`.
+    """
+
+    measure: Callable[..., dict[str, Any]]
 
     def maker(self) -> Maker[Config]:
         """Trains and judges."""
         return partial(_make, self.measure)
+
+    def judged(self, rows: Rows) -> Rows:
+        """Means over seeds, as in the table; one seed that could not be measured leaves none."""
+        return {name: _means(made) for name, made in by_scheme(rows).items()}
+
+
+def _means(made: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    numbers = {
+        name: [one[name] for one in made]
+        for name in made[0]
+        if all(isinstance(one.get(name), float | int | None) for one in made)
+    }
+    return {name: None if None in values else fmean(values) for name, values in numbers.items()}
 
 
 def _make(
@@ -177,17 +257,18 @@ def _make(
     report: Report,
     threads: int,
 ) -> dict[str, Any]:
-    if config.data.name is None:
-        raise InputError("the image study needs a data set with labels: set data.name")
-    return train_and_judge(partial(measure, dataset=config.data.name), out, name, config, report, threads)
+    measured = partial(measure, run=out / name, report=report)
+    return train_and_judge(measured, out, name, config, report, threads)
 
 
-def _rows(size: str, schemes: Sequence[str], repeated: Sequence[str]) -> dict[str, list[str]]:
-    at_test = f"sampler_at_test={{num_steps={AT_TEST[size]}, step_size=2.0}}"
-    firsts = {name: SCHEMES[name] + [at_test] * name.startswith("hybrid") for name in schemes}
+def _rows(schemes: Sequence[str], repeated: Sequence[str]) -> dict[str, list[str]]:
+    def changes(name: str) -> list[str]:
+        as_in_training = [] if name.startswith("hybrid") else ["sampler_at_test={}"]
+        return SCHEMES[name] + as_in_training + ["study.adjusted_steps=0"] * (name not in ADJUSTED)
+
     return {
-        **firsts,
-        **{f"{name}-s{seed}": [*firsts[name], f"run.seed={seed}"] for seed in (1, 2) for name in repeated},
+        **{name: changes(name) for name in schemes},
+        **{f"{name}-s{seed}": [*changes(name), f"run.seed={seed}"] for seed in (1, 2) for name in repeated},
     }
 
 
@@ -197,8 +278,8 @@ def _study(dataset: str, size: str, schemes: Sequence[str], repeated: Sequence[s
         about=f"the hybrid paper's natural-image study, {dataset}, size {size}",
         recipe=f"images-{dataset}-{size}",
         quick_recipe="images-quick",
-        rows=_rows(size, schemes, repeated),
-        quick_rows=REPEATED,
+        rows=_rows(schemes, repeated),
+        quick_rows=[name for name in QUICK if name in schemes],
         metrics=METRICS,
         measure=measure,
         draw=draw,

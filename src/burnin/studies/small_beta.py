@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from burnin.assemble import load_model
-from burnin.core import InputError
+from burnin.core import InputError, Report
 from burnin.evaluation import chains
 from burnin.evaluation.assess import Assessment
 from burnin.evaluation.energy_bands import energies_of
@@ -21,8 +21,7 @@ from burnin.report import figures
 from burnin.rng import Streams
 from burnin.samplers import Langevin
 from burnin.settings import Config
-from burnin.studies.images import ImageStudy
-from burnin.studies.images import measure as measure_pictures
+from burnin.studies.images import ImageStudy, Ruler, data_set, measure_pictures
 from burnin.training import read_metrics
 
 BETAS = ("0", "1e-6", "1e-5", "1e-4", "1e-3")
@@ -32,12 +31,13 @@ DRAWN = 500
 ACROSS = 6
 
 
-def measure(model: Model, result: Assessment, dataset: str = "fashion-mnist") -> dict[str, Any]:
+def measure(model: Model, result: Assessment, run: Path, report: Report) -> dict[str, Any]:
     """Mean f = -E/T of data, of chains as in training and of chains with larger steps; and the pictures'
     measures."""
     data = _f(model, model.data.sample(DRAWN, Streams(0)["data"]))
     own, larger = (_f(model, drawn) for drawn in _both(model))
-    pictures = measure_pictures(model, result, dataset=dataset)
+    dataset = data_set(run)
+    pictures = measure_pictures(result, dataset, Ruler.of(model, dataset))
     return {
         "gap": (data.mean() - own.mean()).item(),
         "gap_larger_step": (data.mean() - larger.mean()).item(),
@@ -97,8 +97,11 @@ SMALL_BETA = ImageStudy(
     name="small-beta",
     about="the robust paper's appendix L: pictures with β from 0 to 1e-3, gaps and histograms of f",
     recipe="small-beta",
-    quick_recipe="images-quick",
-    rows={f"beta-{beta}": ['scheme.name="noise"', f"scheme.beta={float(beta)}"] for beta in BETAS},
+    quick_recipe="small-beta-quick",
+    rows={
+        f"beta-{beta}": ['scheme.name="noise"', f"scheme.beta={float(beta)}", "sampler_at_test={}"]
+        for beta in BETAS
+    },
     quick_rows=("beta-0", "beta-1e-3"),
     metrics=("gap", "gap_larger_step", "frechet", "frechet_real", "auroc", "verdict", "seconds_training"),
     measure=measure,

@@ -36,9 +36,7 @@ def check_expectations(expectations: Sequence[Expectation], rows: Rows) -> list[
     for expected in expectations:
         if expected.scheme not in rows:
             continue
-        measured = rows[expected.scheme][expected.metric]
-        # What could not be measured (a chain that left the finite numbers) holds no bound.
-        value = math.nan if measured is None else float(measured)
+        value = _number(rows, expected.scheme, expected.metric)
         name = f"{expected.scheme} {expected.metric} = {value:.4g}"
         if expected.at_most is not None:
             checks.append(
@@ -48,18 +46,33 @@ def check_expectations(expectations: Sequence[Expectation], rows: Rows) -> list[
             checks.append(
                 Check(f"{name}, expected ≥ {expected.at_least:g}", value >= expected.at_least, expected.claim)
             )
-        if expected.at_least_times is not None and expected.of_scheme in rows:
-            theirs = rows[expected.of_scheme][expected.metric]
-            other = math.nan if theirs is None else float(theirs)
-            ratio = math.inf if other <= 0 else value / other
-            wanted = f"expected ≥ {expected.at_least_times:g} ×"
-            checks.append(
-                Check(
-                    f"{name} is {ratio:.3g} × {expected.of_scheme}'s, {wanted}",
-                    ratio >= expected.at_least_times,
-                    expected.claim,
-                )
-            )
+        times = (expected.at_most_times, expected.at_least_times)
+        if expected.of_scheme in rows and times != (None, None):
+            checks += _multiples(expected, rows, name, value)
+    return checks
+
+
+def _number(rows: Rows, scheme: str, metric: str) -> float:
+    """What could not be measured (a chain that left the finite numbers) holds no bound."""
+    measured = rows[scheme][metric]
+    return math.nan if measured is None else float(measured)
+
+
+def _multiples(expected: Expectation, rows: Rows, name: str, value: float) -> list[Check]:
+    """The bounds that are multiples of another number."""
+    other = _number(rows, expected.of_scheme, expected.of_metric or expected.metric)
+    ratio = math.inf if other <= 0 else value / other
+    slack, words = 0.0, ""
+    if expected.give_or_take is not None:
+        errors = [_number(rows, one, expected.give_or_take) for one in (expected.scheme, expected.of_scheme)]
+        error = max(errors) if all(math.isfinite(one) for one in errors) else math.nan
+        slack, words = (error / other if other > 0 else 0.0), f" ± {error:.2g}"
+    text = f"{name}{words} is {ratio:.3g} × {expected.other}, expected"
+    checks = []
+    if (most := expected.at_most_times) is not None:
+        checks.append(Check(f"{text} ≤ {most:g} ×", ratio <= most + slack, expected.claim))
+    if (least := expected.at_least_times) is not None:
+        checks.append(Check(f"{text} ≥ {least:g} ×", ratio >= least - slack, expected.claim))
     return checks
 
 
@@ -76,7 +89,9 @@ def markdown_table(rows: Rows, metrics: Sequence[str], *, rows_down: bool = Fals
 
 
 def mean_and_error(rows: Sequence[Mapping[str, Any]], metric: str) -> str:
-    """The mean of a metric over rows, with its standard error where there are several."""
+    """The mean of a metric over rows, with its standard error where there are several; "" if none has it."""
+    if not any(metric in row for row in rows):
+        return ""
     values = [float(row[metric]) for row in rows if row[metric] is not None]
     if not values:
         return "not finite"
