@@ -29,7 +29,9 @@ def run(burnin: Burnin, made: Path, tmp_path: Path) -> Path:
     if not (made / "run").exists():
         small = ("run.updates=60", "model.width=32", "sampler.num_steps=2", "scheme.bank_size=64")
         more = ("sampler_at_test.num_steps=5", "optimizer.warmup=0", "optimizer.learning_rate=3e-3")
-        changes = [word for change in (*small, *more) for word in ("--set", change)]
+        few = "long_chains=20, long_steps=20, data_chains=20, data_steps=20, cooling_steps=10"
+        judged = f"study={{samples=60, distance_sets=5, {few}, likelihood_particles=0}}"
+        changes = [word for change in (*small, *more, judged) for word in ("--set", change)]
         result = burnin("train", "jem-digits", *changes, "--out", str(made / "run"))
         assert result.code == 0, result.err
     shutil.copytree(made / "run", tmp_path / "run")
@@ -53,6 +55,15 @@ def test_a_classifier_is_judged_on_what_it_has_not_seen(burnin: Burnin, run: Pat
     said = burnin("classify", "run").out
     assert f"{answer['accuracy']['value']:.4f}" in said
     assert "calibration error by chance alone" in said
+
+
+def test_a_report_shows_the_classifier(burnin: Burnin, run: Path) -> None:
+    result = burnin("report", "run")
+    assert result.code == 0, result.err
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert '<section id="classes"' in page
+    accuracy = json.loads(burnin("classify", "run", "--json").out)["accuracy"]
+    assert f"{accuracy['value']:.3f} ± {accuracy['error']:.3f}" in page
 
 
 def test_pictures_are_classified_into_a_file(burnin: Burnin, run: Path, tmp_path: Path) -> None:
