@@ -9,13 +9,17 @@ import pytest
 import safetensors.torch
 import torch
 
+from burnin.assemble import load_model
 from burnin.config import load_config
 from burnin.data import Pictures
 from burnin.evaluation.neighbours import nearest
+from burnin.given_data import own_pictures
+from burnin.runs import train_in
 from burnin.studies import STUDIES, run_study
-from burnin.studies.image_chains import ADJUSTED_FOLDER, FILE
+from burnin.studies.image_chains import ADJUSTED_FOLDER, FILE, look
 from burnin.studies.images import OUTSIDE, SCHEMES, outliers, summary
 from burnin.training import load_checkpoint
+from tests.data.files import some_bytes, write_idx
 
 
 @pytest.fixture
@@ -49,6 +53,29 @@ def test_the_small_variant(working_folder: Path) -> None:
     shown = safetensors.torch.load_file(out / "refresh" / FILE)["bank"]
     assert nearest(shown, bank).distance.max() == 0
     assert not (out / "hybrid-25" / ADJUSTED_FOLDER).exists()
+
+
+def test_copies_are_told_where_pictures_are_held_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples that are training pictures: all nearer than any that was held out, and their own neighbours."""
+    monkeypatch.setenv("BURNIN_DATA", str(tmp_path / "data"))
+    for part, n in (("train", 40), ("t10k", 20)):
+        path = tmp_path / "data" / "fashion-mnist" / f"{part}-images-idx3-ubyte"
+        write_idx(path, some_bytes(n, 28, 28, seed=n))
+    changes = ["run.updates=1", "model.width=2", "sampler.num_steps=1", "study.adjusted_steps=20"]
+    config = load_config("images-fashion-mnist-small", [*changes, "run.batch_size=4", "data.noise=0.0"])
+    run = tmp_path / "run"
+    train_in(run, config, resume=False)
+    pictures, _ = own_pictures(run)
+    copies = pictures.rows(pictures.pixels[:10], torch.Generator().manual_seed(0))
+    told: set[str] = set()
+    numbers = look(load_model(run), copies, run, lambda x: float(len(x)), lambda what, *_: told.add(what))
+    assert numbers["memorised"] == 1.0
+    assert "frechet_bank" not in numbers
+    assert 0 <= numbers["acceptance_off"] <= 1
+    kept = safetensors.torch.load_file(run / FILE)
+    assert torch.equal(kept["nearest"][:, 0], kept["drawn"])
+    assert kept["nearest"].shape == (10, 3, 1, 14, 14)
+    assert told == {"nearest training pictures", "adjusted chains from noise"}
 
 
 def test_rows_of_the_paper() -> None:

@@ -15,7 +15,6 @@ from burnin.core import Report
 from burnin.data.matching import full_bytes
 from burnin.evaluation import chains
 from burnin.evaluation.adjusted import acceptance_off, adjusted_from_noise
-from burnin.evaluation.assess import Assessment
 from burnin.evaluation.features import Pixels
 from burnin.evaluation.long_runs import forget
 from burnin.evaluation.memorisation import memorisation
@@ -37,8 +36,8 @@ Distance = Callable[[Tensor], float]
 """The Fréchet distance of some positions."""
 
 
-def look(model: Model, result: Assessment, run: Path, distance: Distance, report: Report) -> dict[str, Any]:
-    """Numbers of a row's chains; their pictures are kept in the row's folder.
+def look(model: Model, samples: Tensor, run: Path, distance: Distance, report: Report) -> dict[str, Any]:
+    """Numbers of a row's chains and samples; their pictures are kept in the row's folder, `run`.
 
     `memorised` is the chance that a sample is nearer to a training picture than a held-out one is, by pixels:
     0.5 for data's own law, 1 for copies. Of rows with a bank, `frechet_bank` is of samples whose chains start
@@ -48,10 +47,10 @@ def look(model: Model, result: Assessment, run: Path, distance: Distance, report
     """
     config = read_run_config(run)
     streams = Streams(config.run.seed)
-    numbers, kept = _copies(model, result.samples.position, run, streams, report)
+    numbers, kept = _copies(model, samples, run, streams, report)
     bank = load_checkpoint(run).tensors.get(BANK)
     if bank is not None:
-        found, pictures = _from_bank(model, bank, len(result.samples.position), distance, streams, report)
+        found, pictures = _from_bank(model, bank, len(samples), distance, streams, report)
         numbers, kept = numbers | found, kept | pictures
     if config.study.adjusted_steps:
         found, pictures = _adjusted(model, config.study.adjusted_steps, run, streams, report)

@@ -126,7 +126,8 @@ def measure(model: Model, result: Assessment, run: Path, report: Report) -> dict
     """All numbers of a row, given its folder."""
     dataset = data_set(run)
     ruler = Ruler.of(model, dataset)
-    return measure_pictures(result, dataset, ruler) | look(model, result, run, ruler.distance, report)
+    looked = look(model, result.samples.position, run, ruler.distance, report)
+    return measure_pictures(result, dataset, ruler) | looked
 
 
 def measure_pictures(result: Assessment, dataset: str, ruler: Ruler) -> dict[str, Any]:
