@@ -6,7 +6,7 @@ The complete configuration is written to a run's config.toml.
 
 from __future__ import annotations
 
-import tomllib
+import os
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -16,8 +16,11 @@ import tomli_w
 
 from burnin.checked import Section, nearest, validated
 from burnin.core import InputError
+from burnin.limits import parse_toml, read_toml
 from burnin.settings import Config, Recipe
 
+DEEPEST = 20
+"""Bases below bases."""
 MEASURED = "measured"
 """The folder of the recipes that train no model: what they say is measured by `burnin reproduce`."""
 
@@ -89,7 +92,16 @@ def read_run_config(folder: Path) -> Config:
     path = folder / "config.toml"
     if not path.is_file():
         raise InputError(f"{folder} is no run: it has no config.toml")
-    return validated(Config, _parse(_text(path), str(path)), str(path))
+    _require_own_files(folder)
+    return validated(Config, read_toml(path), str(path))
+
+
+def _require_own_files(folder: Path) -> None:
+    """Raises InputError when a run's folder has a link that leads out of it: runs are written to as well."""
+    home = folder.resolve()
+    for entry in os.scandir(folder):
+        if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(home):
+            raise InputError(f"{entry.path} is a link out of the run's folder; put the file itself there")
 
 
 def in_folder(config: Config, folder: Path) -> Config:
@@ -105,15 +117,33 @@ def in_folder(config: Config, folder: Path) -> Config:
 
 
 def _read(recipe: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
-    if recipe in above:
-        raise InputError(f"the recipe {recipe} is its own base: {' → '.join([*above, recipe])}")
+    if recipe in above or len(above) > DEEPEST:
+        raise InputError(
+            f"the recipe {recipe} is its own base, or has too many: {' → '.join([*above, recipe])}"
+        )
     table = _read_one(recipe)
     base = table.pop("base", None)
     if base is None:
         return table
-    below = _read(str(base), (*above, recipe))
+    below = _read(_base_of(recipe, base), (*above, recipe))
     below.pop("expected", None)  # what is expected of the base was measured with its settings
     return _merged(below, table)
+
+
+def _base_of(recipe: str, base: object) -> str:
+    """The base that a recipe names: one that comes with burnin, or a file beside the recipe or below it."""
+    if not isinstance(base, str):
+        raise InputError(f"{recipe}: base = {str(base)[:60]!r} is no name of a recipe")
+    if not (recipe.endswith(".toml") and base.endswith(".toml")):
+        return base
+    folder = Path(recipe).resolve().parent
+    path = (folder / base).resolve()
+    if not path.is_relative_to(folder):
+        raise InputError(
+            f"{recipe}: its base {base} lies outside of its folder, and a recipe may not read there; "
+            "put the base beside it"
+        )
+    return str(path)
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +159,7 @@ def _read_one(recipe: str) -> dict[str, Any]:
         path = Path(recipe)
         if not path.is_file():
             raise InputError(f"there is no recipe file {recipe}")
-        return _parse(_text(path), recipe)
+        return read_toml(path)
     names = recipe_names()
     if recipe not in [*names, *recipe_names(MEASURED)]:
         raise InputError(
@@ -137,21 +167,7 @@ def _read_one(recipe: str) -> dict[str, Any]:
             "and a file of your own ends in .toml"
         )
     text = resources.files("burnin.recipes").joinpath(f"{recipe}.toml").read_text(encoding="utf-8")
-    return _parse(text, recipe)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text, so no TOML") from error
-
-
-def _parse(text: str, where: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{where} is not valid TOML: {error}") from error
+    return parse_toml(text, recipe)
 
 
 def _set(table: dict[str, Any], change: str) -> None:
@@ -159,8 +175,8 @@ def _set(table: dict[str, Any], change: str) -> None:
     if not equals or not key.strip():
         raise InputError(f"--set {change!r} is not of the form key=value, such as run.updates=100")
     try:
-        parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        parsed = parse_toml(f"value = {value}", change)["value"]
+    except InputError:
         parsed = value.strip()
     *parents, last = key.strip().split(".")
     for parent in parents:

@@ -116,7 +116,7 @@ def table_for(path: Path, file: Path) -> Table:
     config = read_run_config(path)
     if config.data.rows is None:
         return load_table(file)
-    encoding = EncodedRows.load(path / config.data.rows).encoding
+    encoding = EncodedRows.load(path / Path(config.data.rows).name).encoding
     frame = load_frame(file)
     codes = encoding.codes(frame)
     good = encoding.supported(codes, frame)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,11 @@ from numpy.typing import NDArray
 
 from burnin.core import InputError
 from burnin.data.parts import Part, labelled_part
+from burnin.limits import read_within, require_room
 
+HEADER, PACKED = 128, 15
+"""Bytes before the first part of a .mat file (of version 5), and the kind of parts that are packed."""
+BLOCK = 1 << 20
 NUM_DIGITS = 10
 
 
@@ -26,15 +33,33 @@ def read_mat(path: Path, *names: str) -> list[NDArray[Any]]:
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     try:
-        # Opened here, because loadmat leaves a damaged file open.
-        with path.open("rb") as file:
-            found: dict[str, Any] = loadmat(file, variable_names=names)
+        content = read_within(path)
+        _require_unpacked(content)
+        found: dict[str, Any] = loadmat(io.BytesIO(content), variable_names=names)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     except Exception as error:  # scipy and zlib have no common error for a damaged file
         raise InputError(f"{path}: not a readable .mat file: it is damaged or cut short") from error
     for name in names:
         if not isinstance(found.get(name), np.ndarray) or found[name].dtype.kind not in "ui":
             raise InputError(f"{path}: holds no array of whole numbers {name}")
     return [found[name] for name in names]
+
+
+def _require_unpacked(content: bytes) -> None:
+    """Raises InputError when the packed parts of a .mat file unpack to more than memory allows."""
+    place, total = HEADER, len(content)
+    while place + 8 <= len(content):
+        kind, size = struct.unpack_from("<II", content, place)
+        place += 8
+        if kind == PACKED:
+            unpacking = zlib.decompressobj()
+            packed: bytes = content[place : place + size]
+            while packed:
+                total += len(unpacking.decompress(packed, BLOCK))
+                require_room(total, "what it unpacks to")
+                packed = unpacking.unconsumed_tail
+        place += size
 
 
 def read_svhn(folder: Path) -> tuple[Part, Part]:
