@@ -19,6 +19,7 @@ from burnin.data import (
 )
 from burnin.evaluation.bridge import MixtureBase
 from burnin.evaluation.model import Chain, Model
+from burnin.limits import naming
 from burnin.memory import MOMENT_SAMPLES
 from burnin.objectives import contrast
 from burnin.rng import Streams
@@ -101,10 +102,10 @@ def build_trainer(
 def load_model(folder: Path, engine: Engine | None = None) -> Model:
     """The model that a run's newest checkpoint holds."""
     config = in_folder(read_run_config(folder), folder)
-    base = build_base(config)
-    trainer = build_trainer(config, engine, base=base)
-    snapshot = load_checkpoint(folder)
-    trainer.restore(snapshot)
+    with naming(folder):
+        base = build_base(config)
+        trainer = build_trainer(config, engine, base=base)
+        trainer.restore(load_checkpoint(folder))
     return model_of(trainer, config, base)
 
 

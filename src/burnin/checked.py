@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from burnin.core import InputError
+from burnin.limits import brief
 
 Section = TypeVar("Section", bound=BaseModel)
 Data = TypeVar("Data")
@@ -41,7 +42,7 @@ def validated_data(kind: type[Data], table: object, where: str) -> Data:
     except ValidationError as error:
         problem = error.errors()[0]
         key = ".".join(str(part) for part in problem["loc"]) or kind.__name__
-        raise InputError(f"{where} is damaged: {key[:NAME]}: {problem['msg']}") from error
+        raise InputError(f"{where} is damaged: {key[:NAME]}: {brief(problem['msg'])}") from error
 
 
 def _explain(kind: type[BaseModel], error: ValidationError) -> Iterator[str]:
@@ -55,7 +56,7 @@ def _explain(kind: type[BaseModel], error: ValidationError) -> Iterator[str]:
         elif not path:  # of the whole, not of one key: the message says which
             yield problem["msg"].removeprefix("Value error, ")
         else:
-            yield f"{key} = {_short(problem['input'])}: {problem['msg']}"
+            yield f"{key} = {_short(problem['input'])}: {brief(problem['msg'])}"
 
 
 def _short(value: object) -> str:

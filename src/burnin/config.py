@@ -16,7 +16,7 @@ import tomli_w
 
 from burnin.checked import Section, nearest, validated
 from burnin.core import InputError
-from burnin.limits import parse_toml, read_toml
+from burnin.limits import naming, parse_toml, read_toml
 from burnin.settings import Config, Recipe
 
 DEEPEST = 20
@@ -45,7 +45,8 @@ def load_recipe(kind: type[Section], recipe: str, changes: Sequence[str] = ()) -
         recipe: its name, or the path of a .toml file.
         changes: such as ``run.seed=1``.
     """
-    table = _read(recipe)
+    with naming(recipe):
+        table = _read(recipe)
     for change in changes:
         _set(table, change)
     return validated(kind, table, recipe)
@@ -72,9 +73,6 @@ def load_config(recipe: str, changes: Sequence[str] = ()) -> Config:
     if recipe in recipe_names(MEASURED):
         raise InputError(f"{recipe} trains no model; `burnin reproduce` measures what it says")
     config = load_recipe(Config, recipe, changes)
-    config.noise_sampler()
-    config.test_sampler()
-    config.further_samplers()
     if config.data.file is None:
         return config
     # Absolute, so that the run can be resumed and judged from any folder.

@@ -25,7 +25,7 @@ from burnin.evaluation import chains
 from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import Normaliser
 from burnin.evaluation.row_density import row_log_density
-from burnin.limits import read_json
+from burnin.limits import brief, read_json
 from burnin.samplers import Engine
 from burnin.settings import Config
 
@@ -230,7 +230,7 @@ class FittedTable:
             )
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             told = where in str(error)
-            raise InputError(str(error) if told else f"{where} is damaged ({error})") from error
+            raise InputError(str(error) if told else f"{where} is damaged ({brief(error)})") from error
 
 
 def shuffled_from_noise(model: Model, n: int, generator: torch.Generator) -> Tensor:

@@ -28,7 +28,7 @@ from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import normalise
 from burnin.evaluation.walk import NotReachedError
 from burnin.fitted import FITTED_FILE, FittedTable, Mass, quantiles, require_contamination, unbounded
-from burnin.limits import read_json
+from burnin.limits import brief, read_json
 from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
@@ -101,7 +101,7 @@ def resume_rows(
             contamination = float(read_json(held)["contamination"])
             require_contamination(contamination)
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise InputError(f"{held} is damaged ({error})") from error
+            raise InputError(f"{held} is damaged ({brief(error)})") from error
     config = in_training(config, choice)
     trainer = build_trainer(config, engine, rows, base)
     snapshot = newest(folder.path)

@@ -10,10 +10,11 @@ import contextlib
 import json
 import os
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from burnin.core import InputError
+from burnin.core import BurninError, InputError
 
 MEMORY_VARIABLE = "BURNIN_MEMORY"
 GROWTH = 16
@@ -21,6 +22,8 @@ GROWTH = 16
 SETTINGS, LINE = 1 << 16, 2000
 """Bytes of a recipe or a config.toml, and characters of a line of it: settings are a few kB, and Python's
 parser of TOML takes time and memory that grow with the square of a key's dots."""
+MOST_SAID = 300
+"""Characters of another error, or of a stranger's words, in an error."""
 CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -139,6 +142,28 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
         raise InputError(f"{where} is not valid TOML: it is nested too deep") from None
     except ValueError as error:  # TOMLDecodeError is one; so is that of a number with thousands of digits
         raise InputError(f"{where} is not valid TOML: {error}") from error
+
+
+@contextlib.contextmanager
+def naming(where: object) -> Iterator[None]:
+    """Errors within name the file or folder that was being read, where they do not yet."""
+    try:
+        yield
+    except BurninError as error:
+        if str(where) in str(error):
+            raise
+        raise type(error)(f"{where}: {brief(error)}") from error
+
+
+def brief(error: object) -> str:
+    """What an error says, cut short and in one line: a stranger's file may have made it endless.
+
+    Example:
+        >>> brief(ValueError("could not convert\\n" + "x" * 1000))[:30]
+        'could not convert xxxxxxxxxxxx'
+    """
+    said = " ".join(str(error).split())
+    return said if len(said) <= MOST_SAID else f"{said[:MOST_SAID]}…"
 
 
 def _bytes_of(gigabytes: float) -> int:

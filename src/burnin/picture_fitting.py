@@ -37,7 +37,7 @@ from burnin.evaluation import MixtureBase
 from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import Normaliser, by_draws
 from burnin.fitted import FITTED_FILE, quantiles, require_contamination, rising, share_of
-from burnin.limits import read_json
+from burnin.limits import brief, read_json
 from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
@@ -109,7 +109,7 @@ class FittedPictures:
             contamination = share_of(content["contamination"])
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             told = str(path) in str(error)
-            raise InputError(str(error) if told else f"{path} is damaged ({error})") from error
+            raise InputError(str(error) if told else f"{path} is damaged ({brief(error)})") from error
         return cls(load_model(folder, engine), normaliser, reference, contamination)
 
 
@@ -257,7 +257,7 @@ def _read(folder: Path) -> dict[str, Any]:
         content = read_json(folder / FITTED_FILE)
         share_of(content["contamination"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{folder / FITTED_FILE} is missing or damaged ({error})") from error
+        raise InputError(f"{folder / FITTED_FILE} is missing or damaged ({brief(error)})") from error
     return dict(content)
 
 

@@ -288,6 +288,9 @@ class Config(Recipe):
     def _has_what_it_needs(self) -> Config:
         if not self.without_chains and self.scheme.name == "none":
             raise ValueError("scheme.name is missing: the contrast needs chains, and they a start")
+        self.noise_sampler()
+        self.test_sampler()
+        self.further_samplers()
         if self.objective.name in NOISED and self.objective.noise_sd is None:
             raise ValueError(f"objective.noise_sd is missing: {self.objective.name} adds noise of that size")
         return self

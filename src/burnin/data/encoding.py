@@ -26,7 +26,7 @@ from burnin.core import InputError
 from burnin.data.columns import Bounds, Category, Column, Constant, Numeric, Repeated, infer_columns
 from burnin.data.frames import MOST_SHOWN, Frame, is_numeric
 from burnin.data.whitening import corners_of, whitening_of
-from burnin.limits import GROWTH, read_within, require_room
+from burnin.limits import GROWTH, brief, read_within, require_room
 
 FORMAT = "burnin-encoding-1"
 FEWEST = 5
@@ -295,7 +295,7 @@ class Encoding(BaseModel):
         except OSError as error:
             raise InputError(f"{path} cannot be read ({error.strerror or error})") from error
         except ValidationError as error:
-            raise InputError(f"{path} is damaged: {error.errors()[0]['msg']}") from error
+            raise InputError(f"{path} is damaged: {brief(error.errors()[0]['msg'])}") from error
         encoding.require_whole(str(path))
         return encoding
 

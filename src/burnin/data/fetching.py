@@ -15,10 +15,13 @@ import zlib
 from pathlib import Path
 
 from burnin.core import InputError, Report
+from burnin.limits import brief
 
 OFFLINE_VARIABLE = "BURNIN_OFFLINE"
 TIMEOUT = 10.0
 """Seconds without an answer or without a byte, after which a download is given up."""
+DAMAGED = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, KeyError, RecursionError)
+"""What reading a damaged archive ends in."""
 BLOCK = 1 << 20
 MOST_UNPACKED, MOST_MEMBERS = 20, 1_000_000
 """How many times larger an archive may be unpacked, and of how many files: pictures hardly pack at all."""
@@ -81,20 +84,25 @@ def unpack(archive: Path, folder: Path) -> None:
         try:
             with tarfile.open(archive, "r:gz") as tar:
                 tar.extractall(temporary, filter=_Within(archive))
+            _move(Path(temporary), folder)
         except tarfile.FilterError as error:
-            raise InputError(f"{archive}: refused: {error}") from error
+            raise InputError(f"{archive}: refused: {brief(error)}") from error
         except InputError as error:
             raise InputError(f"{archive}: {error}") from None
-        except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, RecursionError) as error:
+        except DAMAGED as error:
             raise InputError(
-                f"{archive}: damaged or cut short ({error}): remove it and get it anew"
+                f"{archive}: damaged or cut short ({brief(error)}): remove it and get it anew"
             ) from error
-        for made in Path(temporary).iterdir():
-            target = folder / made.name
-            if made.is_dir() and target.is_dir():
-                shutil.copytree(made, target, dirs_exist_ok=True)
-            else:
-                made.replace(target)
+
+
+def _move(unpacked: Path, folder: Path) -> None:
+    """All that is in one folder into another, beside and over what is there."""
+    for made in unpacked.iterdir():
+        target = folder / made.name
+        if made.is_dir() and target.is_dir():
+            shutil.copytree(made, target, dirs_exist_ok=True)
+        else:
+            made.replace(target)
 
 
 class _Within:

@@ -24,7 +24,8 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 SMALLEST, LARGEST = 4, 32
 """Pixels along a side: beyond, the networks here have too little to do or too much."""
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
-CHANNELS = 3
+CHANNELS, DECODING = 3, 16
+"""Bytes of a pixel at most, when it is read, and while it is decoded."""
 GREY = ("1", "L", "LA", "I", "I;16", "F")
 GAP = 1
 """Pixels between the pictures of a grid."""
@@ -197,7 +198,10 @@ def _decoded(file: Path, read: Callable[[Image.Image], Image.Image]) -> Image.Im
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(file, formats=FORMATS) as opened:
+                require_room(DECODING * opened.width * opened.height, f"{file}")
                 return read(opened)
+    except InputError:
+        raise
     except Exception as error:  # Pillow has no common error for a damaged file
         raise InputError(f"{file}: not a readable picture: it is damaged, cut short or too large") from error
 

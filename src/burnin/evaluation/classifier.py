@@ -15,7 +15,7 @@ from burnin.core import CheckpointError, InputError
 from burnin.data.matching import BRIGHTEST, reshaped
 from burnin.energies.layers import seeded_conv, seeded_linear
 from burnin.evaluation.features import Extracted
-from burnin.limits import read_json, read_within
+from burnin.limits import brief, read_json, read_within
 from burnin.training.checkpoint import load_weights, parse_tensors, write_atomically
 
 FORMAT = "burnin-features-1"
@@ -135,7 +135,7 @@ class Classifier:
             content = read_json(folder / CONFIG_FILE)
             if content["format"] != FORMAT:
                 raise InputError(
-                    f"{folder / CONFIG_FILE} has the format {content['format']!r}; wanted {FORMAT!r}"
+                    f"{folder / CONFIG_FILE} has the format {brief(content['format'])!r}; wanted {FORMAT!r}"
                 )
             payload = read_within(folder / WEIGHTS_FILE)
             if hashlib.sha256(payload).hexdigest() != content["sha256"]:
@@ -151,7 +151,9 @@ class Classifier:
         except (KeyError, TypeError, ValueError, OverflowError, CheckpointError) as error:
             if isinstance(error, InputError) and str(folder) in str(error):
                 raise
-            raise InputError(f"{folder / CONFIG_FILE} is damaged ({error!r}); train it anew") from error
+            raise InputError(
+                f"{folder / CONFIG_FILE} is damaged ({brief(repr(error))}); train it anew"
+            ) from error
         return cls(net.eval().requires_grad_(False), dataset, shape, classes, accuracy, updates, seed)
 
 

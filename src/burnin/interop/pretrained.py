@@ -23,7 +23,7 @@ from burnin.data import AbsentData, Encoding, Pictures, clean
 from burnin.evaluation.bridge import MixtureBase
 from burnin.evaluation.model import Model
 from burnin.fitted import FittedTable, holds_table
-from burnin.limits import read_json, read_within
+from burnin.limits import brief, naming, read_json, read_within
 from burnin.samplers import Engine
 from burnin.settings import Config
 from burnin.training.checkpoint import load_weights, parse_tensors, write_atomically
@@ -98,7 +98,11 @@ def from_pretrained(folder: str | Path, engine: Engine | None = None) -> Model |
     Raises:
         InputError: when a file is missing, damaged, of another format, or does not fit the other.
     """
-    saved = read_pretrained(folder)
+    with naming(folder):
+        return _model_of(read_pretrained(folder), engine)
+
+
+def _model_of(saved: Saved, engine: Engine | None) -> Model | FittedTable:
     data, base = AbsentData(saved.columns, saved.shape), _base(saved.tensors)
     require_memory_for(saved.config, data)
     mean, std = torch.zeros(data.dim), torch.ones(data.dim)
@@ -149,7 +153,9 @@ def read_pretrained(folder: str | Path) -> Saved:
     content = read_json(where)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         found = content.get("format") if isinstance(content, dict) else None
-        raise InputError(f"{where} has the format {found!r}; wanted {FORMAT!r}, which burnin export writes")
+        raise InputError(
+            f"{where} has the format {brief(found)}; wanted {FORMAT!r}, which burnin export writes"
+        )
     payload = read_within(path / WEIGHTS_FILE)
     if hashlib.sha256(payload).hexdigest() != content.get("sha256"):
         raise InputError(
@@ -188,7 +194,7 @@ def _base(tensors: Mapping[str, Tensor]) -> MixtureBase | None:
 
 
 def _first(error: Exception) -> str:
-    return str(error.errors()[0]["msg"]) if isinstance(error, ValidationError) else repr(error)
+    return brief(error.errors()[0]["msg"] if isinstance(error, ValidationError) else repr(error))
 
 
 def _portable(config: Config) -> Config:

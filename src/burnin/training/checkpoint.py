@@ -22,15 +22,13 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from burnin.core import CheckpointError, InputError
-from burnin.limits import read_json, read_within
+from burnin.limits import brief, read_json, read_within
 
 FORMAT = "burnin-checkpoint-1"
 STATE_NAME = re.compile(r"checkpoint-[0-9]{9,18}\.json")
 TENSOR_NAME = re.compile(r"checkpoint-[0-9]{9,18}-[0-9a-f]{8}\.safetensors")
 LIKE_WEIGHTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "square_avg")
 """What optimisers keep for each number of a weight."""
-MOST_SAID = 400
-"""Characters of torch's own words in an error."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +152,7 @@ def parse_tensors(payload: bytes) -> dict[str, Tensor]:
         return safetensors.torch.load(payload)
     except (SafetensorError, KeyError, RuntimeError, ValueError, TypeError, OverflowError) as error:
         # A KeyError is a kind of numbers that this torch lacks; the others are shapes beyond its integers.
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"is no safetensors file that can be read ({reason})") from error
+        raise InputError(f"is no safetensors file that can be read ({brief(error)})") from error
 
 
 def pack_optimizer(optimizer: torch.optim.Optimizer) -> Snapshot:
@@ -189,7 +186,9 @@ def unpack_optimizer(optimizer: torch.optim.Optimizer, snapshot: Snapshot) -> No
         _require_shapes(optimizer, entries)
         optimizer.load_state_dict({"state": entries, "param_groups": groups})
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RuntimeError) as error:
-        raise CheckpointError(f"the checkpoint's optimiser does not fit this run's: {error}") from error
+        raise CheckpointError(
+            f"the checkpoint's optimiser does not fit this run's: {brief(error)}"
+        ) from error
 
 
 def _require_shapes(optimizer: torch.optim.Optimizer, entries: Mapping[int, Mapping[str, Any]]) -> None:
@@ -208,8 +207,7 @@ def load_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor]) -> None
     try:
         module.load_state_dict(dict(tensors))
     except (RuntimeError, TypeError, NotImplementedError) as error:
-        reason = " ".join(str(error).split())[:MOST_SAID]
-        raise CheckpointError(f"the checkpoint's weights do not fit this energy: {reason}") from error
+        raise CheckpointError(f"the checkpoint's weights do not fit this energy: {brief(error)}") from error
 
 
 def _state_digest(state: dict[str, Any]) -> str:

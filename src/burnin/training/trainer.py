@@ -14,6 +14,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from burnin.core import CheckpointError, DivergedError, Energy, InputError, Outcome
 from burnin.diagnostics import ChainNoise
 from burnin.energies import spectral
+from burnin.limits import brief
 from burnin.objectives import DirectObjective, Negatives
 from burnin.rng import Streams
 from burnin.samplers import Engine, Prepared
@@ -320,10 +321,12 @@ class Trainer:
             self.step, self.step_factor = state["step"], state["step_factor"]
             self._native = state["native"]
         except KeyError as error:
-            raise CheckpointError(f"the checkpoint lacks {error}: it was made with other settings") from error
+            raise CheckpointError(
+                f"the checkpoint lacks {brief(error)}: it was made with other settings"
+            ) from error
         except (TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
             raise CheckpointError(
-                f"the checkpoint does not fit this run ({error}): it is damaged, or of other settings"
+                f"the checkpoint does not fit this run ({brief(error)}): it is damaged, or of other settings"
             ) from error
         self._last_good = self.snapshot().clone()
 
