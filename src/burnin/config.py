@@ -6,7 +6,6 @@ The complete configuration is written to a run's config.toml.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -97,9 +96,9 @@ def read_run_config(folder: Path) -> Config:
 def _require_own_files(folder: Path) -> None:
     """Raises InputError when a run's folder has a link that leads out of it: runs are written to as well."""
     home = folder.resolve()
-    for entry in os.scandir(folder):
-        if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(home):
-            raise InputError(f"{entry.path} is a link out of the run's folder; put the file itself there")
+    for path in folder.iterdir():
+        if path.is_symlink() and not path.resolve().is_relative_to(home):
+            raise InputError(f"{path} is a link out of the run's folder; put the file itself there")
 
 
 def in_folder(config: Config, folder: Path) -> Config:

@@ -56,6 +56,10 @@ ROOM = Path("/dev/shm")
 ROWS = Path("results/fuzz/table.json")
 
 
+NOTHING: dict[str, Any] = {"cases": 0, "refused": 0, "failures": [], "seconds": 0.0}
+"""A row before its first case."""
+
+
 class HangError(BaseException):
     """Raised by the clock."""
 
@@ -180,19 +184,23 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reader", action="append", default=[], help="only this one; may be repeated")
     parser.add_argument("--from-case", type=int, default=0, help="with --reader: the first case")
+    parser.add_argument("--again", action="store_true", help="with --reader: as if its row were not there")
     parser.add_argument("--out", type=Path, help=f"where rows are kept and gone on from, such as {ROWS}")
     given = parser.parse_args()
     faulthandler.enable()
+    commit = provenance()["commit"]
     with opened(given.seed) as fuzzer:
         sys.addaudithook(fuzzer.watch.hook)
-        rows = json.loads(given.out.read_text())["rows"] if given.out and given.out.exists() else {}
+        rows = _rows(given.out) if given.out and given.out.exists() else {}
+        for reader in given.reader if given.again else ():
+            rows.pop(reader, None)
         for reader, wanted in shares(fuzzer, given.cases, given.reader).items():
-            row = rows.setdefault(reader, {"cases": 0, "refused": 0, "failures": [], "seconds": 0.0})
+            row = rows.setdefault(reader, dict(NOTHING))
             while row["cases"] < wanted:
                 faulthandler.dump_traceback_later(STUCK, exit=True)
                 first = given.from_case + row["cases"]
                 done = fuzzer.block(reader, first, min(BLOCK, wanted - row["cases"]))
-                row |= {key: row[key] + done[key] for key in row}
+                row |= {key: row[key] + done[key] for key in NOTHING} | {"commit": commit}
                 if given.out:
                     _write(given.out, given, rows)
             each = f"{1e6 * row['seconds'] / row['cases']:.0f} µs each"
@@ -201,6 +209,12 @@ def main() -> int:
                 print(f"  failed: case {failure['case']}: {failure['fault']}")
         faulthandler.cancel_dump_traceback_later()
     return 1 if any(row["failures"] for row in rows.values()) else 0
+
+
+def _rows(path: Path) -> dict[str, Any]:
+    """The rows of a file, each with the commit whose readers it is of."""
+    table = json.loads(path.read_text(encoding="utf-8"))
+    return {name: {"commit": table["made_by"]["commit"], **row} for name, row in table["rows"].items()}
 
 
 def _write(path: Path, given: argparse.Namespace, rows: dict[str, Any]) -> None:

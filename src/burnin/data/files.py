@@ -105,7 +105,9 @@ def read_parquet(path: Path) -> pyarrow.Table:
                 size += batch.nbytes
                 require_room(size, "what it unpacks to")
                 batches.append(batch)
-            return pyarrow.Table.from_batches(batches, schema=batches[0].schema if batches else schema)
+            table = pyarrow.Table.from_batches(batches, schema=batches[0].schema if batches else schema)
+            table.validate(full=True)  # nothing else holds a dictionary's indices against its words
+            return table
     except InputError:
         raise
     except Exception as error:  # pyarrow raises OSError, ValueError, KeyError, … beside its own
