@@ -232,6 +232,19 @@ def test_a_recipes_base_lies_in_its_folder(tmp_path: Path, base: str) -> None:
     assert load_config(str(recipe)).title == "mine"
 
 
+@pytest.mark.parametrize("key", ["file", "folder"])
+def test_a_recipe_names_data_outside_only_if_its_user_does(tmp_path: Path, key: str) -> None:
+    recipe = tmp_path / "recipe.toml"
+    for place in (f"{tmp_path}/rows.csv", "../rows.csv", "a/../../rows.csv"):
+        recipe.write_text(RECIPE.replace('name = "moons"', f'{key} = "{place}"'))
+        with pytest.raises(InputError, match=rf"--set data\.{key}=.*rows\.csv"):
+            load_config(str(recipe))
+        named = load_config(str(recipe), [f"data.{key}={place}"]).data
+        assert Path(getattr(named, key)).name == "rows.csv"
+    recipe.write_text(RECIPE.replace('name = "moons"', f'{key} = "below/rows.csv"'))
+    assert "below" in getattr(load_config(str(recipe)).data, key)
+
+
 def test_a_runs_folder_has_no_link_out_of_it(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()

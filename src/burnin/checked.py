@@ -13,6 +13,8 @@ from burnin.limits import brief
 
 Section = TypeVar("Section", bound=BaseModel)
 Data = TypeVar("Data")
+BRANCHES = ("constrained-", "list[")
+"""How pydantic names what a value may be one of, in the place of a wrong one."""
 NAMED, NAME = 10, 100
 """Errors that are told at once, and characters of a name or a value in them."""
 
@@ -47,7 +49,7 @@ def validated_data(kind: type[Data], table: object, where: str) -> Data:
 
 def _explain(kind: type[BaseModel], error: ValidationError) -> Iterator[str]:
     for problem in error.errors():
-        path = [str(part) for part in problem["loc"]]
+        path = [str(part) for part in problem["loc"] if not str(part).startswith(BRANCHES)]
         key = ".".join(path)[:NAME]
         if problem["type"] == "extra_forbidden":
             yield f"unknown key {key!r}{nearest(path[-1], _known_keys(kind, path[:-1]))}"

@@ -15,7 +15,7 @@ import tomli_w
 
 from burnin.checked import Section, nearest, validated
 from burnin.core import InputError
-from burnin.limits import naming, parse_toml, read_toml
+from burnin.limits import brief, naming, parse_toml, read_toml
 from burnin.settings import Config, Recipe
 
 DEEPEST = 20
@@ -46,6 +46,7 @@ def load_recipe(kind: type[Section], recipe: str, changes: Sequence[str] = ()) -
     """
     with naming(recipe):
         table = _read(recipe)
+        _require_near(table.get("data"), {change.partition("=")[0].strip() for change in changes})
     for change in changes:
         _set(table, change)
     return validated(kind, table, recipe)
@@ -125,6 +126,23 @@ def _read(recipe: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
     below = _read(_base_of(recipe, base), (*above, recipe))
     below.pop("expected", None)  # what is expected of the base was measured with its settings
     return _merged(below, table)
+
+
+def _require_near(data: object, told: set[str]) -> None:
+    """Raises InputError when a recipe names data outside of the folder where it is used.
+
+    A recipe may be a stranger's; that other files are to be read is for its user to say, by naming them
+    (`told`).
+    """
+    for key in ("file", "folder"):
+        name = data.get(key) if isinstance(data, dict) else None
+        if not isinstance(name, str) or told & {"data", f"data.{key}"}:
+            continue
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise InputError(
+                f"data.{key} is {brief(name)}, outside of this folder, and a recipe may not read there; "
+                f"if you want it to, say so: --set data.{key}={brief(name)}"
+            )
 
 
 def _base_of(recipe: str, base: object) -> str:

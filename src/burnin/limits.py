@@ -92,7 +92,7 @@ def read_json(path: Path) -> Any:
     try:
         return parse_json(content)
     except ValueError as error:
-        raise InputError(f"{path} is no JSON that can be read: {error}") from error
+        raise InputError(f"{path} is damaged: it is no JSON that can be read ({error})") from error
 
 
 def parse_json(content: bytes | str) -> Any:
