@@ -222,6 +222,7 @@ def _write(path: Path, given: argparse.Namespace, rows: dict[str, Any]) -> None:
     total = {key: sum(row[key] for row in rows.values()) for key in ("cases", "refused")}
     total["failures"] = sum(len(row["failures"]) for row in rows.values())
     path.parent.mkdir(parents=True, exist_ok=True)
+    rows = {name: row | {"seconds": round(row["seconds"], 2)} for name, row in rows.items()}
     content = {"made_by": told, "seed": given.seed, "total": total, "rows": rows}
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
