@@ -145,13 +145,12 @@ def test_settings_that_make_no_sense_are_refused(recipe: str, changes: list[str]
         built(recipe, *changes)
 
 
-def test_a_folder_of_pictures_by_recipe(recipe: str, tmp_path: Path) -> None:
+def test_a_folder_of_pictures_by_recipe(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     pixels = some_bytes(30, 3, 12, 12)
     names = [f"{'ab'[number % 2]}/{number:02d}" for number in range(30)]
     write_pictures(tmp_path / "own", pixels / 255, names=names)
-    text = (
-        Path(recipe).read_text(encoding="utf-8").replace('name = "cifar10"', f'folder = "{tmp_path / "own"}"')
-    )
+    text = Path(recipe).read_text(encoding="utf-8").replace('name = "cifar10"', 'folder = "own"')
     Path(recipe).write_text(text.replace('base = "digits"\n', "") + SETTINGS, encoding="utf-8")
     pictures = built(recipe)
     assert (len(pictures), pictures.shape, pictures.classes) == (27, (3, 12, 12), ("a", "b"))

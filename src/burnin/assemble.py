@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from burnin.assemble_chains import build_arms, build_noise, build_sampler
-from burnin.assemble_data import build_data, build_energy, noised
+from burnin.assemble_data import build_data, build_energy, noised, require_memory_for
 from burnin.assemble_direct import build_direct_objective, build_optimizer
 from burnin.config import in_folder, read_run_config
 from burnin.core import Density, InputError
@@ -21,6 +21,8 @@ from burnin.data.labelled import labelled_draws
 from burnin.energies import joint_of
 from burnin.evaluation.bridge import MixtureBase
 from burnin.evaluation.model import Chain, Model
+from burnin.limits import naming
+from burnin.memory import MOMENT_SAMPLES
 from burnin.objectives import Classification, contrast
 from burnin.rng import Streams
 from burnin.samplers import (
@@ -29,8 +31,6 @@ from burnin.samplers import (
 from burnin.settings import FROM_NOISE, Config
 from burnin.training import FisherScale, GuardSettings, Parts, Trainer, load_checkpoint
 from burnin.training.schedules import rate_factor
-
-MOMENT_SAMPLES = 20_000
 
 
 def build_engine(
@@ -55,6 +55,7 @@ def build_trainer(
     streams = Streams(config.run.seed)
     base = build_base(config) if base is None else base
     data = build_data(config) if data is None else noised(config, data)
+    require_memory_for(config, data)
     moments = data.sample(MOMENT_SAMPLES, streams["moments"])
     mean, std = moments.mean(0), moments.std(0)
     constant = [index + 1 for index in (moments == moments[0]).all(0).nonzero().flatten().tolist()]
@@ -133,10 +134,10 @@ def _classification(
 def load_model(folder: Path, engine: Engine | None = None) -> Model:
     """The model that a run's newest checkpoint holds."""
     config = in_folder(read_run_config(folder), folder)
-    base = build_base(config)
-    trainer = build_trainer(config, engine, base=base)
-    snapshot = load_checkpoint(folder)
-    trainer.restore(snapshot)
+    with naming(folder):
+        base = build_base(config)
+        trainer = build_trainer(config, engine, base=base)
+        trainer.restore(load_checkpoint(folder))
     return model_of(trainer, config, base)
 
 

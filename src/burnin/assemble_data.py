@@ -36,10 +36,10 @@ from burnin.energies import (
     WideResNet,
 )
 from burnin.evaluation.bridge import MixtureBase
+from burnin.memory import require_memory, widths_of
 from burnin.rng import Streams
 from burnin.settings import Config, DataSettings, ModelSettings
 
-DEPTH = 3
 HELD_OUT = 0.1
 """The share of a folder's pictures that a model is judged on."""
 CLASSES_HELD_OUT = 0.2
@@ -122,6 +122,12 @@ def _pictured(settings: DataSettings, data: Density) -> Density:
     return data.in_logits() if settings.logit else data
 
 
+def require_memory_for(config: Config, data: Density) -> None:
+    """Raises InputError when what is configured would take more memory than is allowed of this data."""
+    known = clean(data)
+    require_memory(config, data.dim, known.shape if isinstance(known, Pictures | AbsentData) else None)
+
+
 def noised(config: Config, data: Density) -> Density:
     """The data with the noise that is added at every use."""
     return NoisyDensity(data, config.data.noise) if config.data.noise > 0 else data
@@ -139,6 +145,8 @@ def build_energy(
     model, dim = config.model, data.dim
     if base is not None and (model.kind in ("ica", "rbm") or model.gaussian_factor != "none"):
         raise InputError("model.base is for networks without a gaussian_factor")
+    if base is not None and base.means.shape[1] != dim:
+        raise InputError(f"the base has {base.means.shape[1]} columns, the data {dim}: one is of another run")
     if model.kind in ("ica", "rbm") and (model.gaussian_factor != "none" or model.frequencies):
         raise InputError(f"model.kind {model.kind!r} takes no gaussian_factor and no frequencies")
     if model.kind in ("ica", "rbm") and model.spectral_norm:
@@ -162,7 +170,7 @@ def build_energy(
     elif model.kind == "wide-resnet":
         net = _build_wide_resnet(model, data, generator, outputs)
     else:
-        net = _build_mlp(model, dim, generator, outputs)
+        net = _build_mlp(config, dim, generator, outputs)
     if model.standardise:
         net = Standardised(net, mean, std)
     if config.joint is not None:
@@ -176,12 +184,13 @@ def build_energy(
     return net
 
 
-def _build_mlp(model: ModelSettings, dim: int, generator: torch.Generator, outputs: int) -> nn.Module:
+def _build_mlp(config: Config, dim: int, generator: torch.Generator, outputs: int) -> nn.Module:
+    model = config.model
     if isinstance(model.width, list) and model.depth is not None:
         raise InputError("model.width lists every layer; leave model.depth out")
     net = MLP(
         FourierFeatures.size(dim, model.frequencies) if model.frequencies else dim,
-        width=model.width if isinstance(model.width, list) else [model.width] * (model.depth or DEPTH),
+        width=widths_of(config),
         generator=generator,
         activation=model.activation,
         first_scale=model.first_scale,

@@ -23,7 +23,7 @@ from burnin import (
 from burnin.config import load_config, read_run_config
 from burnin.core import BurninError, InputError, Outcome
 from burnin.settings import Config
-from burnin.terminal import Set, make_console, stages_bar, training_bar
+from burnin.terminal import Set, harmless, make_console, stages_bar, training_bar
 
 if TYPE_CHECKING:
     from burnin.samplers import Engine
@@ -289,10 +289,10 @@ def main() -> None:
     try:
         app()
     except BurninError as error:
-        print(f"burnin: {error}", file=sys.stderr)
+        print(f"burnin: {harmless(str(error))}", file=sys.stderr)
         sys.exit(error.exit_code)
     except OSError as error:
-        print(f"burnin: {error}", file=sys.stderr)
+        print(f"burnin: {harmless(str(error))}", file=sys.stderr)
         sys.exit(BurninError.exit_code)
     except KeyboardInterrupt:
         print("burnin: interrupted", file=sys.stderr)

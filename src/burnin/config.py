@@ -6,7 +6,6 @@ The complete configuration is written to a run's config.toml.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -16,8 +15,11 @@ import tomli_w
 
 from burnin.checked import Section, nearest, validated
 from burnin.core import InputError
+from burnin.limits import brief, naming, parse_toml, read_toml
 from burnin.settings import Config, Recipe
 
+DEEPEST = 20
+"""Bases below bases."""
 MEASURED = "measured"
 """The folder of the recipes that train no model: what they say is measured by `burnin reproduce`."""
 
@@ -42,7 +44,9 @@ def load_recipe(kind: type[Section], recipe: str, changes: Sequence[str] = ()) -
         recipe: its name, or the path of a .toml file.
         changes: such as ``run.seed=1``.
     """
-    table = _read(recipe)
+    with naming(recipe):
+        table = _read(recipe)
+        _require_near(table.get("data"), {change.partition("=")[0].strip() for change in changes})
     for change in changes:
         _set(table, change)
     return validated(kind, table, recipe)
@@ -69,9 +73,6 @@ def load_config(recipe: str, changes: Sequence[str] = ()) -> Config:
     if recipe in recipe_names(MEASURED):
         raise InputError(f"{recipe} trains no model; `burnin reproduce` measures what it says")
     config = load_recipe(Config, recipe, changes)
-    config.noise_sampler()
-    config.test_sampler()
-    config.further_samplers()
     if config.data.file is None:
         return config
     # Absolute, so that the run can be resumed and judged from any folder.
@@ -89,7 +90,16 @@ def read_run_config(folder: Path) -> Config:
     path = folder / "config.toml"
     if not path.is_file():
         raise InputError(f"{folder} is no run: it has no config.toml")
-    return validated(Config, _parse(_text(path), str(path)), str(path))
+    _require_own_files(folder)
+    return validated(Config, read_toml(path), str(path))
+
+
+def _require_own_files(folder: Path) -> None:
+    """Raises InputError when a run's folder has a link that leads out of it: runs are written to as well."""
+    home = folder.resolve()
+    for path in folder.iterdir():
+        if path.is_symlink() and not path.resolve().is_relative_to(home):
+            raise InputError(f"{path} is a link out of the run's folder; put the file itself there")
 
 
 def in_folder(config: Config, folder: Path) -> Config:
@@ -105,15 +115,50 @@ def in_folder(config: Config, folder: Path) -> Config:
 
 
 def _read(recipe: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
-    if recipe in above:
-        raise InputError(f"the recipe {recipe} is its own base: {' → '.join([*above, recipe])}")
+    if recipe in above or len(above) > DEEPEST:
+        raise InputError(
+            f"the recipe {recipe} is its own base, or has too many: {' → '.join([*above, recipe])}"
+        )
     table = _read_one(recipe)
     base = table.pop("base", None)
     if base is None:
         return table
-    below = _read(str(base), (*above, recipe))
+    below = _read(_base_of(recipe, base), (*above, recipe))
     below.pop("expected", None)  # what is expected of the base was measured with its settings
     return _merged(below, table)
+
+
+def _require_near(data: object, told: set[str]) -> None:
+    """Raises InputError when a recipe names data outside of the folder where it is used.
+
+    A recipe may be a stranger's; that other files are to be read is for its user to say, by naming them
+    (`told`).
+    """
+    for key in ("file", "folder"):
+        name = data.get(key) if isinstance(data, dict) else None
+        if not isinstance(name, str) or told & {"data", f"data.{key}"}:
+            continue
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise InputError(
+                f"data.{key} is {brief(name)}, outside of this folder, and a recipe may not read there; "
+                f"if you want it to, say so: --set data.{key}={brief(name)}"
+            )
+
+
+def _base_of(recipe: str, base: object) -> str:
+    """The base that a recipe names: one that comes with burnin, or a file beside the recipe or below it."""
+    if not isinstance(base, str):
+        raise InputError(f"{recipe}: base = {str(base)[:60]!r} is no name of a recipe")
+    if not (recipe.endswith(".toml") and base.endswith(".toml")):
+        return base
+    folder = Path(recipe).resolve().parent
+    path = (folder / base).resolve()
+    if not path.is_relative_to(folder):
+        raise InputError(
+            f"{recipe}: its base {base} lies outside of its folder, and a recipe may not read there; "
+            "put the base beside it"
+        )
+    return str(path)
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +174,7 @@ def _read_one(recipe: str) -> dict[str, Any]:
         path = Path(recipe)
         if not path.is_file():
             raise InputError(f"there is no recipe file {recipe}")
-        return _parse(_text(path), recipe)
+        return read_toml(path)
     names = recipe_names()
     if recipe not in [*names, *recipe_names(MEASURED)]:
         raise InputError(
@@ -137,21 +182,7 @@ def _read_one(recipe: str) -> dict[str, Any]:
             "and a file of your own ends in .toml"
         )
     text = resources.files("burnin.recipes").joinpath(f"{recipe}.toml").read_text(encoding="utf-8")
-    return _parse(text, recipe)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text, so no TOML") from error
-
-
-def _parse(text: str, where: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{where} is not valid TOML: {error}") from error
+    return parse_toml(text, recipe)
 
 
 def _set(table: dict[str, Any], change: str) -> None:
@@ -159,8 +190,8 @@ def _set(table: dict[str, Any], change: str) -> None:
     if not equals or not key.strip():
         raise InputError(f"--set {change!r} is not of the form key=value, such as run.updates=100")
     try:
-        parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        parsed = parse_toml(f"value = {value}", change)["value"]
+    except InputError:
         parsed = value.strip()
     *parents, last = key.strip().split(".")
     for parent in parents:

@@ -12,12 +12,14 @@ from typing import Any
 
 from torch import Tensor
 
+from burnin.checked import validated_data
 from burnin.choosing import Choice, settle
 from burnin.config import dump_config
 from burnin.core import Density, DivergedError, InputError, Outcome, Report
 from burnin.evaluation import MixtureBase
 from burnin.evaluation.model import Model
 from burnin.following import followed
+from burnin.limits import read_json
 from burnin.settings import Config
 from burnin.training import RunFolder, Trainer
 from burnin.training.checkpoint import (
@@ -179,9 +181,9 @@ def read_choice(folder: Path) -> Choice:
         InputError: when it is missing or damaged.
     """
     try:
-        return Choice(**json.loads((folder / CHOICE_FILE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{folder}: {CHOICE_FILE} is damaged ({error})") from error
+        return validated_data(Choice, read_json(folder / CHOICE_FILE), str(folder / CHOICE_FILE))
+    except OSError as error:
+        raise InputError(f"{folder / CHOICE_FILE} cannot be read ({error.strerror or error})") from error
 
 
 def newest(folder: Path) -> Snapshot:

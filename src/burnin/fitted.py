@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from burnin.assemble import load_model
+from burnin.checked import validated_data
 from burnin.config import read_run_config
 from burnin.core import InputError
 from burnin.data import EncodedRows, Encoding, Frame
@@ -24,6 +25,7 @@ from burnin.evaluation import chains
 from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import Normaliser
 from burnin.evaluation.row_density import row_log_density
+from burnin.limits import brief, read_json
 from burnin.samplers import Engine
 from burnin.settings import Config
 
@@ -194,10 +196,7 @@ class FittedTable:
         rows = model.rows
         if not isinstance(rows, EncodedRows):
             raise InputError(f"{folder} is no fitted table: its data are no rows that burnin fit coded")
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise InputError(f"{path} is damaged ({error})") from error
+        content = read_json(path)
         return cls.of(content, model, rows.encoding, read_run_config(folder), str(path))
 
     def content(self) -> dict[str, Any]:
@@ -222,17 +221,16 @@ class FittedTable:
             return cls(
                 model=model,
                 encoding=encoding,
-                normaliser=Normaliser(**content["normaliser"]),
-                mass=Mass(**content["mass"]),
-                reference=np.array(content["reference"], dtype=np.float64),
-                contamination=content["contamination"],
-                about=content["about"],
+                normaliser=validated_data(Normaliser, content["normaliser"], where),
+                mass=validated_data(Mass, content["mass"], where),
+                reference=rising(content["reference"]),
+                contamination=share_of(content["contamination"]),
+                about=dict(content["about"]),
                 config=config,
             )
-        except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{where} is damaged ({error})") from error
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            told = where in str(error)
+            raise InputError(str(error) if told else f"{where} is damaged ({brief(error)})") from error
 
 
 def shuffled_from_noise(model: Model, n: int, generator: torch.Generator) -> Tensor:
@@ -254,6 +252,25 @@ def holds_table(folder: Path) -> bool:
 def quantiles(log_density: NDArray[np.float64]) -> NDArray[np.float64]:
     """The quantiles that are kept of the fitted rows' log-densities: of few rows, their own order."""
     return np.quantile(log_density, np.linspace(0, 1, min(QUANTILES, len(log_density))))
+
+
+def rising(numbers: object) -> NDArray[np.float64]:
+    """Quantiles as a file has them.
+
+    Raises:
+        ValueError: when they are none.
+    """
+    found = np.array(numbers, dtype=np.float64)
+    if found.ndim != 1 or not len(found) or not np.isfinite(found).all() or (np.diff(found) < 0).any():
+        raise InputError("the reference is no list of numbers that rise")
+    return found
+
+
+def share_of(contamination: object) -> float:
+    """The share of outliers as a file has it."""
+    share = float(contamination)  # type: ignore[arg-type]
+    require_contamination(share)
+    return share
 
 
 def require_contamination(share: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 
 import numpy as np
 
@@ -27,7 +27,8 @@ from burnin.evaluation import MixtureBase, chains
 from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import normalise
 from burnin.evaluation.walk import NotReachedError
-from burnin.fitted import FITTED_FILE, FittedTable, Mass, quantiles, unbounded
+from burnin.fitted import FITTED_FILE, FittedTable, Mass, quantiles, require_contamination, unbounded
+from burnin.limits import brief, read_json
 from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
@@ -92,14 +93,15 @@ def resume_rows(
     config = read_run_config(folder.path)
     if config.data.rows is None:
         raise InputError(f"{folder.path} holds a run that burnin fit did not make; use burnin train --resume")
-    rows = EncodedRows.load(folder.path / config.data.rows)
+    rows = EncodedRows.load(folder.path / Path(config.data.rows).name)
     base = MixtureBase.load(folder.path / BASE_FILE)
     choice, held, contamination = read_choice(folder.path), folder.path / FITTED_FILE, CONTAMINATION
     if held.exists():
         try:
-            contamination = float(json.loads(held.read_text(encoding="utf-8"))["contamination"])
+            contamination = float(read_json(held)["contamination"])
+            require_contamination(contamination)
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise InputError(f"{folder.path}: {FITTED_FILE} is damaged ({error})") from error
+            raise InputError(f"{held} is damaged ({brief(error)})") from error
     config = in_training(config, choice)
     trainer = build_trainer(config, engine, rows, base)
     snapshot = newest(folder.path)

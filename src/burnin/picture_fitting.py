@@ -15,6 +15,7 @@ from torch import Tensor
 
 from burnin.assemble import build_trainer, load_model, model_of
 from burnin.base_choice import choose_base
+from burnin.checked import validated_data
 from burnin.choosing import BASE_FILE, LENGTHS, Choice, Probe, in_training, pilot
 from burnin.config import load_config, read_run_config
 from burnin.core import InputError, Outcome, evaluate
@@ -35,7 +36,8 @@ from burnin.energies import MixtureFactor
 from burnin.evaluation import MixtureBase
 from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import Normaliser, by_draws
-from burnin.fitted import FITTED_FILE, quantiles, require_contamination
+from burnin.fitted import FITTED_FILE, quantiles, require_contamination, rising, share_of
+from burnin.limits import brief, read_json
 from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
@@ -99,16 +101,15 @@ class FittedPictures:
         if not path.is_file():
             raise InputError(f"{folder} holds no finished fit (no {FITTED_FILE}); go on with fit --resume")
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = read_json(path)
             if content["format"] != FORMAT:
                 raise InputError(f"{path} was not written by this version of burnin (wanted {FORMAT!r})")
-            normaliser = Normaliser(**content["normaliser"])
-            reference = np.array(content["reference"], dtype=np.float64)
-            contamination = float(content["contamination"])
-        except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{path} is damaged ({error})") from error
+            normaliser = validated_data(Normaliser, content["normaliser"], str(path))
+            reference = rising(content["reference"])
+            contamination = share_of(content["contamination"])
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            told = str(path) in str(error)
+            raise InputError(str(error) if told else f"{path} is damaged ({brief(error)})") from error
         return cls(load_model(folder, engine), normaliser, reference, contamination)
 
 
@@ -253,10 +254,10 @@ def log_densities(model: Model, normaliser: Normaliser, rows: Tensor) -> NDArray
 
 def _read(folder: Path) -> dict[str, Any]:
     try:
-        content = json.loads((folder / FITTED_FILE).read_text(encoding="utf-8"))
-        float(content["contamination"])
+        content = read_json(folder / FITTED_FILE)
+        share_of(content["contamination"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{folder / FITTED_FILE} is missing or damaged ({error})") from error
+        raise InputError(f"{folder / FITTED_FILE} is missing or damaged ({brief(error)})") from error
     return dict(content)
 
 

@@ -15,6 +15,7 @@ import torch
 
 import burnin
 from burnin.core import InputError
+from burnin.limits import read_json
 
 ORIGIN_FILE = "origin.json"
 
@@ -61,7 +62,7 @@ def write_origin(folder: Path) -> None:
 def read_origin(folder: Path) -> dict[str, Any]:
     """What `write_origin` wrote; empty where there is none, as in runs of older versions."""
     try:
-        content = json.loads((folder / ORIGIN_FILE).read_text(encoding="utf-8"))
+        content = read_json(folder / ORIGIN_FILE)
     except FileNotFoundError:
         return {}
     except ValueError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +13,10 @@ from burnin.assemble import build_trainer, load_model
 from burnin.config import dump_config, in_folder, read_run_config
 from burnin.core import Density, InputError, Outcome, Report
 from burnin.data import EncodedRows, Table, load_frame, load_table
-from burnin.diagnostics import Diagnosis, diagnose
+from burnin.diagnostics import ChainNoise, Diagnosis, diagnose
 from burnin.evaluation.assess import Assessment, Effort, Units, assess
 from burnin.evaluation.model import Model
+from burnin.limits import naming
 from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
@@ -135,7 +136,7 @@ def table_for(path: Path, file: Path) -> Table:
     config = read_run_config(path)
     if config.data.rows is None:
         return load_table(file)
-    encoding = EncodedRows.load(path / config.data.rows).encoding
+    encoding = EncodedRows.load(path / Path(config.data.rows).name).encoding
     frame = load_frame(file)
     codes = encoding.codes(frame)
     good = encoding.supported(codes, frame)
@@ -152,7 +153,17 @@ def diagnose_run(path: Path) -> Diagnosis:
     config = in_folder(read_run_config(path), path)
     trainer = build_trainer(config)
     trainer.restore(load_checkpoint(path))
-    return diagnose(read_metrics(path / "metrics.jsonl"), trainer.chain_noise())
+    return diagnose_metrics(path / "metrics.jsonl", trainer.chain_noise())
+
+
+def diagnose_metrics(path: Path, noise: Mapping[str, ChainNoise]) -> Diagnosis:
+    """The diagnostics of a metrics.jsonl.
+
+    Raises:
+        InputError: when it is damaged, or lacks what is told from it.
+    """
+    with naming(path):
+        return diagnose(read_metrics(path), noise)
 
 
 def fresh_data(model: Model, config: Config, n: int = 4000) -> torch.Tensor:

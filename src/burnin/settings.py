@@ -12,8 +12,17 @@ from burnin.training.guard import Remedy
 SCHEMES = ("data", "noise", "persistent", "refresh", "hybrid")
 FROM_NOISE = ("noise", "hybrid")
 """Schemes that start chains from noise in training."""
-KnotList = list[tuple[int, float]]
-Count = Annotated[int, Field(ge=1)]
+MOST = 10**9
+"""Of anything that is counted: what a recipe asks beyond it is an error, or would never end."""
+Count = Annotated[int, Field(ge=1, le=MOST)]
+Whole = Annotated[int, Field(ge=0, le=MOST)]
+Width = Annotated[int, Field(ge=1, le=10**6)]
+Layers = Annotated[int, Field(ge=1, le=1000)]
+Steps = Annotated[int, Field(ge=0, le=10**7)]
+"""Of one chain: each has an entry in its schedule."""
+Dim = Annotated[int, Field(ge=2, le=4096)]
+KnotList = Annotated[list[tuple[Whole, float]], Field(max_length=1000)]
+Words = Annotated[str, Field(max_length=300)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 NOISED = ("denoising-score-matching", "cnce")
@@ -21,7 +30,7 @@ NOISED = ("denoising-score-matching", "cnce")
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False, allow_inf_nan=False)
 
 
 class RunSettings(_Section):
@@ -31,13 +40,13 @@ class RunSettings(_Section):
     use every core whatever `threads` says, and give the same bits. `compile` says how chains are computed.
     """
 
-    seed: int = 0
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
     updates: Count = 1000
     batch_size: Count = 128
     checkpoint_every: Count = 500
     log_every: Count = 1
     tensorboard: bool = True
-    threads: int = 1
+    threads: Annotated[int, Field(ge=0, le=1024)] = 1
     compile: Literal["auto", "never", "always"] = "auto"
 
 
@@ -62,7 +71,7 @@ class DataSettings(_Section):
     logit: bool = False
     flip: bool = False
     noise: NotNegative = 0.0
-    dim: Annotated[int, Field(ge=2)] | None = None
+    dim: Dim | None = None
     source: Literal["laplace", "logistic"] = "logistic"
     gaussian: Literal["unmixing", "mixing"] = "unmixing"
 
@@ -83,15 +92,15 @@ class ModelSettings(_Section):
     kind: Literal["mlp", "convnet", "wide-resnet", "ica", "rbm"] = "mlp"
     source: Literal["laplace", "logistic"] = "logistic"
     hidden: Count = 100
-    width: int | list[int] = 128
-    depth: int | None = None
+    width: Width | Annotated[list[Width], Field(max_length=1000)] = 128
+    depth: Layers | None = None
     activation: str = "silu"
     slope: Annotated[float, Field(gt=0, lt=1)] = 0.05
     attention: list[Count] = []
     spectral_norm: bool = False
     first_scale: Annotated[float, Field(gt=0)] = 1.0
     standardise: bool = True
-    frequencies: list[float] = []
+    frequencies: Annotated[list[float], Field(max_length=1000)] = []
     gaussian_factor: Literal["none", "fixed", "learned"] = "none"
     base: str | None = None
     average: Share = 0.0
@@ -104,14 +113,14 @@ class SamplerSettings(_Section):
     """
 
     kind: Literal["langevin", "mala", "hmc"] = "langevin"
-    num_steps: Annotated[int, Field(ge=0)]
+    num_steps: Steps
     num_chains: Count | None = None
     step_size: float | KnotList
     displacement: float | None = None
     energy_norm: float | None = None
     target_acceptance: float | None = None
-    adapt_until: int | None = None
-    num_leapfrog: int = 5
+    adapt_until: Whole | None = None
+    num_leapfrog: Annotated[int, Field(ge=1, le=10**6)] = 5
     heat: KnotList | None = None
     resample_below: float | None = None
     scale: Literal["none", "fisher"] = "none"
@@ -152,8 +161,8 @@ class ObjectiveSettings(_Section):
     noise_diagonal: bool = False
     normaliser_rate: Annotated[float, Field(gt=0)] = 1.0
     lam: Annotated[float, Field(gt=0)] = 10.0
-    critic_width: Count = 300
-    critic_layers: Count = 2
+    critic_width: Width = 300
+    critic_layers: Layers = 2
     critic_steps: Count = 5
     critic_rate: Annotated[float, Field(gt=0)] | None = None
     critic_betas: tuple[float, float] = (0.5, 0.9)
@@ -175,7 +184,7 @@ class SchemeSettings(_Section):
     lam: float = 25.0
     bank_size: Count = 10_000
     refresh: Share = 0.05
-    beta: float | list[tuple[int, float]] = 0.0
+    beta: float | KnotList = 0.0
     beta_on: Literal["noise", "data", "both"] = "both"
     variant: Literal["default", "no_positive", "batch_corrected", "true_objective"] = "default"
     pooled: bool = False
@@ -203,7 +212,7 @@ class OptimizerSettings(_Section):
     decay: Literal["none", "linear", "cosine", "geometric"] = "none"
     decay_from: Share = 0.6
     final_rate: Annotated[float, Field(gt=0)] = 0.01
-    warmup: Annotated[int, Field(ge=0)] = 0
+    warmup: Whole = 0
     rate_steps: list[tuple[Count, Annotated[float, Field(gt=0)]]] = []
     clip_norm: float | None = None
     options: dict[str, float | bool | list[float]] = {}
@@ -213,14 +222,14 @@ class GuardConfig(_Section):
     """See `burnin.training.GuardSettings`; `beta` is T, and at most 0.1, by default."""
 
     enabled: bool = True
-    window: int = 200
-    warmup: int = 100
+    window: Whole = 200
+    warmup: Whole = 100
     threshold: float = 30.0
-    patience: int = 10
+    patience: Whole = 10
     remedy: Remedy | list[Remedy] = "learning_rate"
     factor: float = 0.5
     beta: Annotated[float, Field(gt=0, lt=1)] | None = None
-    tries: int = 3
+    tries: Whole = 3
 
 
 class StudySettings(_Section):
@@ -230,15 +239,15 @@ class StudySettings(_Section):
     """
 
     samples: Count = 5000
-    distance_sets: Annotated[int, Field(ge=5)] = 12
+    distance_sets: Annotated[int, Field(ge=5, le=10**6)] = 12
     long_chains: Count = 1000
-    long_steps: Count = 20_000
+    long_steps: Annotated[int, Field(ge=1, le=10**7)] = 20_000
     data_chains: Count = 1000
-    data_steps: Count = 10_000
-    grid_points: Annotated[int, Field(ge=2)] = 321
-    cooling_steps: Annotated[int, Field(ge=10)] = 1000
-    likelihood_particles: Annotated[int, Field(ge=0)] = 256
-    adjusted_steps: Annotated[int, Field(ge=0)] = 0
+    data_steps: Annotated[int, Field(ge=1, le=10**7)] = 10_000
+    grid_points: Annotated[int, Field(ge=2, le=10**5)] = 321
+    cooling_steps: Annotated[int, Field(ge=10, le=10**7)] = 1000
+    likelihood_particles: Whole = 256
+    adjusted_steps: Annotated[int, Field(ge=0, le=10**7)] = 0
 
 
 class Expectation(_Section):
@@ -284,10 +293,10 @@ class Part(_Section):
 class Recipe(_Section):
     """What every recipe says of itself: its name, its cost, what it shows and what it must show."""
 
-    title: str
-    cost: str = ""
-    about: str = ""
-    expected: list[Expectation] = []
+    title: Words
+    cost: Words = ""
+    about: Words = ""
+    expected: Annotated[list[Expectation], Field(max_length=1000)] = []
 
 
 class Config(Recipe):
@@ -317,6 +326,9 @@ class Config(Recipe):
     def _has_what_it_needs(self) -> Config:
         if not self.without_chains and self.scheme.name == "none":
             raise ValueError("scheme.name is missing: the contrast needs chains, and they a start")
+        self.noise_sampler()
+        self.test_sampler()
+        self.further_samplers()
         if self.objective.name in NOISED and self.objective.noise_sd is None:
             raise ValueError(f"objective.noise_sd is missing: {self.objective.name} adds noise of that size")
         return self

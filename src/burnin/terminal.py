@@ -29,7 +29,17 @@ Set = Annotated[
 
 def make_console(*, stderr: bool = True) -> Console:
     """Progress and messages go to stderr, so that stdout stays clean for what a program may read."""
-    return Console(stderr=stderr, highlight=False)
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def harmless(text: str) -> str:
+    """Text without what a terminal would take for commands: it may come from a stranger's file.
+
+    Example:
+        >>> harmless("no column \\x1b[2J")
+        'no column �[2J'
+    """
+    return "".join(letter if letter.isprintable() or letter == "\n" else "�" for letter in text)
 
 
 class NumberedProgress(Progress):
@@ -46,7 +56,7 @@ class NumberedProgress(Progress):
 def make_progress(console: Console) -> Progress:
     """A bar with counts, times and a line of live numbers."""
     return NumberedProgress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=28),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

@@ -62,9 +62,9 @@ class Watch:
         try:
             self._highest = float(seen.tensors["highest"])
             self.best = Snapshot(seen.part("best"), seen.state["best"])
-            self._looked, self._since = seen.state["looked"], seen.state["since"]
-            self.gained = seen.state["gained"]
-        except KeyError as error:
+            self._looked, self._since = int(seen.state["looked"]), int(seen.state["since"])
+            self.gained = bool(seen.state["gained"])
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise CheckpointError(f"the checkpoint lacks {error}: another version wrote it") from error
 
     def enough(self, step: int) -> bool:

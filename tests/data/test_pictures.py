@@ -95,7 +95,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes, message: str)
 
 def test_a_damaged_packed_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "pictures.gz"
-    path.write_bytes(gzip.compress(bytes(100))[:20])
+    path.write_bytes(gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 200, *range(200)]))[:40])
     with pytest.raises(InputError, match="cannot be read"):
         read_idx(path)
 

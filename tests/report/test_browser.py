@@ -48,18 +48,21 @@ data_steps = 20
 cooling_steps = 20
 likelihood_particles = 0
 """
-ODD = 'income ($) <b>"net"</b>'
+ODD = 'income ($) <b>"net"</b></style></script><script>window.stranger = 1</script>'
+"""The name of a column, as a stranger may write it."""
+WORDS = ("red", "<img src=x onerror='window.stranger = 2'>")
+FOLDER = 'people <svg onload="window.stranger = 3">&lt;'
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a fitted table with words, a name that is hard to write, and an outlier in row 42."""
     stream = np.random.default_rng(0)
-    colour = stream.choice(["red", "green"], size=120).astype(object)
+    colour = stream.choice(np.array(WORDS, dtype=object), size=120)
     columns = {"height": 170 + 8 * stream.normal(size=120), ODD: stream.normal(size=120), "colour": colour}
     columns |= {"rooms": stream.poisson(3, 120).astype(float)}
     columns["height"][41] = 290.0
-    folder = tmp_path_factory.mktemp("table") / "people"
+    folder = tmp_path_factory.mktemp("table") / FOLDER
     EnergyDensity(max_updates=10, random_state=0, particles=16).fit_in(Frame(columns), folder)
     config = (folder / "config.toml").read_text(encoding="utf-8")
     short = {"long_steps": 20, "data_steps": 20, "cooling_steps": 20, "distance_sets": 5}
@@ -110,7 +113,7 @@ def test_the_outlier_is_first_under_its_row_and_in_its_units(browser: Browser, t
     first = browser.run("[...document.querySelector('#outliers tbody tr').cells].map(c => c.textContent)")
     assert first[0] == "42"
     assert first[3] == "290"
-    assert first[5] in ("red", "green")
+    assert first[5] in WORDS
 
 
 @pytest.mark.parametrize(("column", "key"), [(0, float), (1, float), (5, str)])
@@ -150,6 +153,25 @@ def test_a_reader_can_choose_columns_and_point_at_rows(browser: Browser, table: 
       return document.querySelector(".pointed").textContent;
     })()""")
     assert said.startswith("row 42: height 290, colour ")
+
+
+def test_what_came_from_data_is_text(browser: Browser, table: Path, tmp_path: Path) -> None:
+    """Also without the policy that lets no foreign script run: names and words are escaped everywhere."""
+    text = table.read_text(encoding="utf-8")
+    assert "stranger" in text
+    page = tmp_path / "page.html"
+    page.write_text(re.sub(r"<meta http-equiv[^>]*>", "", text), encoding="utf-8")
+    assert browser.open(page).faults() == []
+    assert browser.run("window.stranger === undefined")
+    assert browser.run("document.querySelectorAll('b, [onerror], [onload], img[src=x]').length") == 0
+    shown = browser.run("document.body.textContent")
+    for words in (ODD, WORDS[1]):
+        assert words in shown
+    assert WORDS[1] in browser.run(
+        "const up = document.querySelectorAll('.explorer select')[1]; up.value = 2;"
+        "up.dispatchEvent(new Event('change')); document.querySelector('.explorer svg').textContent"
+    )
+    assert browser.run("window.stranger === undefined")
 
 
 BREAKS: dict[str, tuple[str, str, str]] = {

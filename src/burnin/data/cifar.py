@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,8 @@ from numpy.typing import NDArray
 
 from burnin.core import InputError
 from burnin.data.parts import Part, labelled_part
+from burnin.data.pickles import read_pickle
+from burnin.limits import read_within
 
 BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
 TEST_BATCH = "test_batch"
@@ -61,8 +61,7 @@ def _read_pickle(path: Path) -> Part:
     """A pickle of a dictionary with `data`, (n, 3072) bytes, and `labels`, a list."""
     content = _content(path)
     try:
-        # Pickles of Python 2, whose strings are bytes.
-        batch: Any = _ArraysOnly(content).load()
+        batch: Any = read_pickle(content)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except Exception as error:  # a damaged pickle raises anything
@@ -72,41 +71,21 @@ def _read_pickle(path: Path) -> Part:
     data, labels = batch["data"], batch["labels"]
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (PIXELS,):
         raise InputError(f"{path}: damaged: its data is no array of bytes, {PIXELS} for each picture")
-    if not isinstance(labels, list) or not all(isinstance(label, int) for label in labels):
-        raise InputError(f"{path}: damaged: its labels are no list of whole numbers")
+    if not isinstance(labels, list) or not all(
+        type(label) is int and 0 <= label < NUM_CLASSES for label in labels
+    ):
+        raise InputError(
+            f"{path}: damaged: its labels are no list of whole numbers from 0 to {NUM_CLASSES - 1}"
+        )
     return labelled_part(path, _pictures(data), np.array(labels, dtype=np.int64), NUM_CLASSES)
 
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_within(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _pictures(rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(rows).reshape(-1, *SHAPE)
-
-
-def _byte_type(code: object, *flags: object) -> np.dtype[np.uint8]:
-    """The one kind of number that pictures are made of; a copy, as the pickle sets its state."""
-    if code not in ("u1", "uint8"):
-        raise InputError(f"holds an array of {code!r}; wanted one of bytes")
-    return np.dtype("u1", copy=True)
-
-
-class _ArraysOnly(pickle.Unpickler):
-    """Reads arrays of bytes, lists, dictionaries, strings and numbers, and refuses all else."""
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__(io.BytesIO(content), encoding="latin1")
-
-    def find_class(self, module: str, name: str) -> Any:
-        """The few names that an array is made by; the pickle's own are never imported."""
-        if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
-            return np.zeros(0).__reduce__()[0]
-        if (module, name) == ("numpy", "ndarray"):
-            return np.ndarray
-        if (module, name) == ("numpy", "dtype"):
-            return _byte_type
-        raise InputError(f"asks for {module}.{name}, which a file of pictures has no use for: it was not run")

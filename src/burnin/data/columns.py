@@ -38,7 +38,7 @@ class Numeric(_Column):
     """
 
     kind: Literal["numeric"] = "numeric"
-    decimals: int | None = None
+    decimals: Annotated[int, Field(ge=0, le=MOST_DECIMALS)] | None = None
     coarse: bool = False
     low: float | None = None
     high: float | None = None
@@ -66,7 +66,7 @@ class Category(_Column):
     """Words, each one of `levels`."""
 
     kind: Literal["category"] = "category"
-    levels: tuple[str, ...]
+    levels: Annotated[tuple[str, ...], Field(min_length=2, max_length=MOST_LEVELS)]
     typical: str
 
     def describe(self) -> str:

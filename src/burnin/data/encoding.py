@@ -23,13 +23,16 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
 from burnin.core import InputError
-from burnin.data.columns import Bounds, Category, Column, Constant, Numeric, infer_columns
-from burnin.data.frames import Frame, is_numeric
+from burnin.data.columns import Bounds, Category, Column, Constant, Numeric, Repeated, infer_columns
+from burnin.data.frames import MOST_SHOWN, Frame, is_numeric
 from burnin.data.whitening import corners_of, whitening_of
+from burnin.limits import GROWTH, brief, read_within, require_room
 
 FORMAT = "burnin-encoding-1"
 FEWEST = 5
 """Rows that a density needs at least."""
+MATRICES = 8
+"""Of all coordinates by all that a fit holds at once, Python's own lists of them included."""
 Codes = NDArray[np.float64]
 
 
@@ -63,6 +66,7 @@ class Encoding(BaseModel):
             raise InputError(f"the table has {len(frame)} rows; a density needs at least {FEWEST}")
         columns = tuple(infer_columns(frame, dequantise=dequantise, bounds=bounds, find_bounds=find_bounds))
         bare = cls(columns=columns, mean=(), matrix=())
+        require_room(MATRICES * 8 * bare.dim**2, f"a density of {bare.dim} coordinates")
         centres = bare.features(bare.codes(frame)).numpy()
         mean, matrix = whitening_of(centres, np.array(bare._noise_variance()))
         return cls(columns=columns, mean=tuple(mean.tolist()), matrix=tuple(map(tuple, matrix.tolist())))
@@ -247,6 +251,12 @@ class Encoding(BaseModel):
         """log |det| of the whitening: what a density of z is to be multiplied with to be one of features."""
         return float(torch.linalg.slogdet(self._tensors[1]).logabsdet)
 
+    @property
+    def _inverse_or_nan(self) -> Tensor:
+        found = torch.linalg.inv_ex(torch.tensor(self.matrix, dtype=torch.float64))
+        inverse: Tensor = found.inverse
+        return inverse if int(found.info) == 0 else inverse * math.nan
+
     @cached_property
     def _tensors(self) -> tuple[Tensor, Tensor, Tensor]:
         matrix = torch.tensor(self.matrix, dtype=torch.float64)
@@ -281,11 +291,30 @@ class Encoding(BaseModel):
             InputError: when the file is missing, damaged or not an encoding.
         """
         try:
-            encoding = cls.model_validate_json(path.read_bytes())
+            encoding = cls.model_validate_json(read_within(path, growth=GROWTH))
         except OSError as error:
             raise InputError(f"{path} cannot be read ({error.strerror or error})") from error
         except ValidationError as error:
-            raise InputError(f"{path} is damaged: {error.errors()[0]['msg']}") from error
-        if encoding.format != FORMAT or len(encoding.mean) != encoding.dim:
-            raise InputError(f"{path} was not written by this version of burnin (wanted {FORMAT!r})")
+            raise InputError(f"{path} is damaged: {brief(error.errors()[0]['msg'])}") from error
+        encoding.require_whole(str(path))
         return encoding
+
+    def require_whole(self, where: str) -> None:
+        """Raises InputError unless its parts fit each other, as those of a fitted encoding do."""
+        if self.format != FORMAT or len(self.mean) != self.dim:
+            raise InputError(f"{where} was not written by this version of burnin (wanted {FORMAT!r})")
+        seen: set[str] = set()
+        for column in self.columns:
+            if column.name in seen or (isinstance(column, Repeated) and column.of not in seen):
+                raise InputError(
+                    f"{where} is damaged: column {column.name[:MOST_SHOWN]!r} is there twice or of none"
+                )
+            if isinstance(column, Category) and column.typical not in column.levels:
+                raise InputError(
+                    f"{where} is damaged: {column.name[:MOST_SHOWN]!r} has no level for its typical word"
+                )
+            seen.add(column.name)
+        if not self.modelled or {len(self.matrix), *map(len, self.matrix)} != {self.dim}:
+            raise InputError(f"{where} is damaged: its matrix is not {self.dim} × {self.dim}")
+        if not bool(self._inverse_or_nan.isfinite().all()):
+            raise InputError(f"{where} is damaged: its matrix has no inverse")

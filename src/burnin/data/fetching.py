@@ -15,11 +15,16 @@ import zlib
 from pathlib import Path
 
 from burnin.core import InputError, Report
+from burnin.limits import brief
 
 OFFLINE_VARIABLE = "BURNIN_OFFLINE"
 TIMEOUT = 10.0
 """Seconds without an answer or without a byte, after which a download is given up."""
+DAMAGED = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, KeyError, RecursionError)
+"""What reading a damaged archive ends in."""
 BLOCK = 1 << 20
+MOST_UNPACKED, MOST_MEMBERS = 20, 1_000_000
+"""How many times larger an archive may be unpacked, and of how many files: pictures hardly pack at all."""
 
 
 def offline() -> bool:
@@ -78,19 +83,43 @@ def unpack(archive: Path, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as temporary:
         try:
             with tarfile.open(archive, "r:gz") as tar:
-                tar.extractall(temporary, filter="data")
+                tar.extractall(temporary, filter=_Within(archive))
+            _move(Path(temporary), folder)
         except tarfile.FilterError as error:
-            raise InputError(f"{archive}: refused: {error}") from error
-        except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+            raise InputError(f"{archive}: refused: {brief(error)}") from error
+        except InputError as error:
+            raise InputError(f"{archive}: {error}") from None
+        except DAMAGED as error:
             raise InputError(
-                f"{archive}: damaged or cut short ({error}): remove it and get it anew"
+                f"{archive}: damaged or cut short ({brief(error)}): remove it and get it anew"
             ) from error
-        for made in Path(temporary).iterdir():
-            target = folder / made.name
-            if made.is_dir() and target.is_dir():
-                shutil.copytree(made, target, dirs_exist_ok=True)
-            else:
-                made.replace(target)
+
+
+def _move(unpacked: Path, folder: Path) -> None:
+    """All that is in one folder into another, beside and over what is there."""
+    for made in unpacked.iterdir():
+        target = folder / made.name
+        if made.is_dir() and target.is_dir():
+            shutil.copytree(made, target, dirs_exist_ok=True)
+        else:
+            made.replace(target)
+
+
+class _Within:
+    """Lets members of an archive pass that stay in its folder, while they are not far larger than it is."""
+
+    def __init__(self, archive: Path) -> None:
+        self.left = MOST_UNPACKED * archive.stat().st_size + BLOCK
+        self.members = 0
+
+    def __call__(self, member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+        self.left -= member.size
+        self.members += 1
+        if self.left < 0 or self.members > MOST_MEMBERS:
+            raise InputError(
+                f"refused: it unpacks to more than {MOST_UNPACKED} times its size, or {MOST_MEMBERS} files"
+            )
+        return tarfile.data_filter(member, folder)
 
 
 def _transfer(address: str, part: Path, report: Report, timeout: float) -> str:

@@ -6,14 +6,17 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from burnin.core import InputError
+from burnin.data.arrays import NoArrayError, read_npy, read_npz
+from burnin.limits import GROWTH, require_room
 
 if TYPE_CHECKING:
     import pyarrow
 
+CELL = 64
+"""Bytes of memory that a cell takes as an object of Python."""
 DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 
 
@@ -23,25 +26,17 @@ def require_file(path: Path, endings: tuple[str, ...]) -> None:
         raise InputError(f"{path}: unknown ending {path.suffix!r}; wanted one of {', '.join(endings)}")
     if not path.is_file():
         raise InputError(f"{path}: " + ("is not a file" if path.exists() else "no such file"))
-    if path.stat().st_size == 0:
+    size = path.stat().st_size
+    if size == 0:
         raise InputError(f"{path}: the file is empty")
+    require_room(size * (GROWTH if path.suffix.lower() == ".csv" else 1), f"{path}")
 
 
 def read_array(path: Path) -> NDArray[Any]:
     """The single array of a .npy or .npz file; pickled objects are refused."""
     try:
-        # Opened here, because np.load leaves a damaged .npz open.
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            if not isinstance(loaded, np.lib.npyio.NpzFile):
-                return np.asarray(loaded)
-            if len(loaded.files) != 1:
-                names = ", ".join(loaded.files)[:60] or "none"
-                raise InputError(f"holds {len(loaded.files)} arrays ({names}); wanted exactly one")
-            return np.asarray(loaded[loaded.files[0]])
-    except (InputError, OSError):
-        raise
-    except Exception as error:  # numpy, zipfile and zlib have no common error for a damaged file
+        return read_npy(path) if path.suffix.lower() == ".npy" else read_npz(path)[0]
+    except NoArrayError as error:
         raise InputError(
             f"not a readable {path.suffix.lower()} file of numbers: it is damaged, or holds pickled objects"
         ) from error
@@ -63,7 +58,7 @@ def read_lines(path: Path, delimiter: str = ",") -> tuple[tuple[str, ...], list[
         raise InputError("the file is empty")
     header: tuple[str, ...] = ()
     if all(number_in(cell) is None for cell in lines[0]):
-        header = tuple(" ".join(cell.split()) for cell in lines.pop(0))
+        header = tuple(map(plain_name, lines.pop(0)))
     if not lines:
         raise InputError(f"the file is empty: a header ({', '.join(header)[:60]}) and no rows")
     width = len(header or lines[0])
@@ -75,6 +70,16 @@ def read_lines(path: Path, delimiter: str = ",") -> tuple[tuple[str, ...], list[
     return header, lines
 
 
+def plain_name(name: str) -> str:
+    """A column's name without what cannot be printed, as commands to a terminal.
+
+    Example:
+        >>> plain_name(" size\\x1b[2J  of it")
+        'size[2J of it'
+    """
+    return "".join(letter for letter in " ".join(name.split()) if letter.isprintable())
+
+
 def find_delimiter(path: Path) -> str:
     """The delimiter of a .csv file's first line: a comma where there is one, or what else stands there."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
@@ -83,14 +88,29 @@ def find_delimiter(path: Path) -> str:
 
 
 def read_parquet(path: Path) -> pyarrow.Table:
-    """The columns of a .parquet file."""
+    """The columns of a .parquet file; those of words as dictionaries, in which a long word is there once."""
     # A hundredth of a second and much memory that only this ending needs.
     import pyarrow
     import pyarrow.parquet
+    from pyarrow.types import is_large_string, is_string
 
     try:
-        return pyarrow.parquet.read_table(path)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        schema = pyarrow.parquet.read_schema(path)
+        words = [field.name for field in schema if is_string(field.type) or is_large_string(field.type)]
+        with pyarrow.parquet.ParquetFile(path, read_dictionary=words) as file:
+            head = file.metadata
+            require_room(CELL * head.num_rows * head.num_columns, "its table")
+            batches, size = [], 0
+            for batch in file.iter_batches():
+                size += batch.nbytes
+                require_room(size, "what it unpacks to")
+                batches.append(batch)
+            table = pyarrow.Table.from_batches(batches, schema=batches[0].schema if batches else schema)
+            table.validate(full=True)  # nothing else holds a dictionary's indices against its words
+            return table
+    except InputError:
+        raise
+    except Exception as error:  # pyarrow raises OSError, ValueError, KeyError, … beside its own
         raise InputError("not a readable .parquet file: it is damaged or cut short") from error
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from burnin.core import InputError
+from burnin.limits import require_room
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 SMALLEST, LARGEST = 4, 32
 """Pixels along a side: beyond, the networks here have too little to do or too much."""
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
+CHANNELS, DECODING = 3, 16
+"""Bytes of a pixel at most, when it is read, and while it is decoded."""
 GREY = ("1", "L", "LA", "I", "I;16", "F")
 GAP = 1
 """Pixels between the pictures of a grid."""
@@ -86,6 +90,8 @@ def read_folder(
     )
     if not files:
         raise InputError(f"{path}: holds no pictures ({', '.join(ENDINGS)}), nor do its subfolders")
+    for file in files:
+        _require_written(file)
     pictures: list[Image.Image] = []
     changed = 0
     for number, file in enumerate(files, 1):
@@ -94,6 +100,8 @@ def read_folder(
             picture, changed = squared(picture, side), changed + 1
         if side is None:
             _require_size(picture, file, pictures[0] if pictures else None, files[0], largest)
+        if number == 1:
+            require_room(2 * len(files) * picture.width * picture.height * CHANNELS, f"{path}")
         pictures.append(picture)
         if progress is not None:
             progress(number, len(files))
@@ -167,18 +175,35 @@ def write_grid(path: Path, brightness: Tensor) -> None:
 def _open(file: Path, least: int | None = None) -> Image.Image:
     """A picture as `plain` makes it, its turn by the camera undone."""
     # Pillow is loaded where pictures are.
-    from PIL import Image, ImageOps
+    from PIL import ImageOps
+
+    def read(opened: Image.Image) -> Image.Image:
+        if least is not None:
+            opened.draft(None, (least, least))
+        opened.load()
+        return plain(ImageOps.exif_transpose(opened))
+
+    return _decoded(file, read)
+
+
+def _decoded(file: Path, read: Callable[[Image.Image], Image.Image]) -> Image.Image:
+    """What is read of a picture.
+
+    Only by the decoders of `FORMATS`, whatever the name says: others of Pillow's start other programs.
+    """
+    from PIL import Image
 
     try:
         with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(file) as opened:
-                if least is not None:
-                    opened.draft(None, (least, least))
-                opened.load()
-                return plain(ImageOps.exif_transpose(opened))
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise InputError(f"{file}: not a readable picture: it is damaged, cut short or too large") from None
+            with Image.open(file, formats=FORMATS) as opened:
+                require_room(DECODING * opened.width * opened.height, f"{file}")
+                return read(opened)
+    except InputError:
+        raise
+    except Exception as error:  # Pillow has no common error for a damaged file
+        raise InputError(f"{file}: not a readable picture: it is damaged, cut short or too large") from error
 
 
 def plain(picture: Image.Image) -> Image.Image:
@@ -197,10 +222,11 @@ def plain(picture: Image.Image) -> Image.Image:
 
 def _alpha(file: Path, size: tuple[int, int]) -> Tensor:
     """How much of each pixel is there, 0 to 255, (height, width)."""
-    from PIL import Image, ImageOps
+    from PIL import ImageOps
 
-    with Image.open(file) as opened:
-        alpha = np.array(ImageOps.exif_transpose(opened).convert("RGBA").getchannel("A"))
+    alpha = np.array(
+        _decoded(file, lambda opened: ImageOps.exif_transpose(opened).convert("RGBA").getchannel("A"))
+    )
     if alpha.shape != size:
         raise InputError(
             f"{file}: to have pixels filled in, a picture must be {size[0]}×{size[1]}, as those fitted to"
@@ -213,6 +239,14 @@ def squared(picture: Image.Image, side: int) -> Image.Image:
     from PIL import Image, ImageOps
 
     return ImageOps.fit(picture, (side, side), method=Image.Resampling.BOX)
+
+
+def _require_written(file: Path) -> None:
+    """Raises InputError when a file's name cannot be written in a table or a report."""
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{str(file)!a}: the name is no UTF-8 text; rename the file") from None
 
 
 def _require_size(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +18,22 @@ from burnin.data.files import (
     DELIMITERS,
     find_delimiter,
     number_in,
+    plain_name,
     read_array,
     read_lines,
     read_parquet,
     require_file,
 )
 
+if TYPE_CHECKING:
+    import pyarrow
+
 GAPS = frozenset({"", "na", "n/a", "nan", "null"})
 """Cells that say that a value is missing, in lower case."""
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 NAMED_ROWS = 5
+MOST_SHOWN = 100
+"""Characters of names in an error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,13 +213,12 @@ def _from_parquet(path: Path) -> Frame:
     import pyarrow.types as kinds
 
     table = read_parquet(path)
-    _require_distinct(table.column_names)
+    names = [plain_name(name) for name in table.column_names]
+    _require_distinct(names)
     columns: dict[str, NDArray[Any]] = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        kind = column.type
-        if kinds.is_dictionary(kind):
-            column, kind = column.cast(kind.value_type), kind.value_type
-        given = column.to_pylist()
+    for name, column in zip(names, table.columns, strict=True):
+        kind = column.type.value_type if kinds.is_dictionary(column.type) else column.type
+        given = _values(column)
         if kinds.is_null(kind) or kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind):
             columns[name] = np.array([math.nan if v is None else float(v) for v in given])
         elif kinds.is_boolean(kind) or kinds.is_string(kind) or kinds.is_large_string(kind):
@@ -221,6 +227,20 @@ def _from_parquet(path: Path) -> Frame:
         else:
             raise InputError(f"column {name} holds {kind}; turn it into numbers or words, or leave it out")
     return Frame(columns)
+
+
+def _values(column: pyarrow.ChunkedArray) -> list[Any]:
+    """A column's values; those of a dictionary are shared by the rows that have them."""
+    import pyarrow
+
+    found: list[Any] = []
+    for chunk in column.chunks:
+        if isinstance(chunk, pyarrow.DictionaryArray):
+            values = chunk.dictionary.to_pylist()
+            found += [None if place is None else values[place] for place in chunk.indices.to_pylist()]
+        else:
+            found += chunk.to_pylist()
+    return found
 
 
 def _from_array(path: Path) -> Frame:
@@ -243,6 +263,7 @@ def gaps_in(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _require_distinct(names: Sequence[str]) -> None:
-    repeated = sorted({name for name in names if list(names).count(name) > 1})
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
-        raise InputError(f"the column name {', '.join(repeated)!r} is there more than once; rename one")
+        listed = ", ".join(repeated[:NAMED_ROWS])[:MOST_SHOWN]
+        raise InputError(f"the column name {listed!r} is there more than once; rename one")

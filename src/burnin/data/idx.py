@@ -6,15 +6,18 @@ import gzip
 import math
 import zlib
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from burnin.core import InputError
 from burnin.data.parts import Part, labelled_part
+from burnin.limits import require_room
 
 UNSIGNED_BYTES = 8
 """The type code of uint8, the only one that pictures and labels come in."""
+MOST_AXES = 8
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
@@ -32,24 +35,35 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
         array([7, 9], dtype=uint8)
     """
     try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        # Unpacked as far as its head says, so that a packed file cannot fill the memory.
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            return _read(path, file)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
-    if len(content) < 4 or content[:2] != b"\0\0":
+
+
+def _read(path: Path, file: IO[bytes] | gzip.GzipFile) -> NDArray[np.uint8]:
+    head = file.read(4)
+    if len(head) < 4 or head[:2] != b"\0\0":
         raise InputError(f"{path}: not an IDX file: it does not begin with two zero bytes, a type and a rank")
-    kind, rank = content[2], content[3]
+    kind, rank = head[2], head[3]
     if kind != UNSIGNED_BYTES:
         raise InputError(f"{path}: holds type {kind}; wanted unsigned bytes, type {UNSIGNED_BYTES}")
-    start = 4 + 4 * rank
-    if len(content) < start:
+    sizes = file.read(4 * rank)
+    if len(sizes) < 4 * rank:
         raise InputError(f"{path}: damaged: it ends before its {rank} sizes")
-    shape = tuple(int(size) for size in np.frombuffer(content[4:start], dtype=">u4"))
-    wanted, got = math.prod(shape), len(content) - start
-    if wanted != got:
-        raise InputError(f"{path}: damaged: its head announces {wanted} numbers, {got} follow")
-    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape).copy()
+    shape = tuple(int(size) for size in np.frombuffer(sizes, dtype=">u4"))
+    if rank > MOST_AXES:
+        raise InputError(f"{path}: damaged: it has {rank} dimensions; wanted at most {MOST_AXES}")
+    wanted = math.prod(shape)
+    require_room(wanted, f"{path}: the array")
+    content = file.read(wanted + 1)
+    if wanted != len(content):
+        many = "more" if len(content) > wanted else str(len(content))
+        raise InputError(f"{path}: damaged: its head announces {wanted} numbers, {many} follow")
+    return np.frombuffer(content, dtype=np.uint8).reshape(shape).copy()
 
 
 def find_idx(folder: Path, name: str) -> Path | None:

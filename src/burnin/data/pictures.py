@@ -220,7 +220,15 @@ class Pictures:
         Raises:
             InputError: when the file is missing or damaged.
         """
-        return cls.of_folder(*map(torch.from_numpy, read_kept(path, "pixels", "held_out")))
+        parts = read_kept(path, "pixels", "held_out")
+        if any(part.dtype != np.uint8 or part.ndim != 4 for part in parts):
+            raise InputError(f"{path} holds no pictures of bytes: it is damaged")
+        if parts[0].shape[1:] != parts[1].shape[1:]:
+            raise InputError(f"{path}: the pictures held out have another size: it is damaged")
+        try:
+            return cls.of_folder(*map(torch.from_numpy, parts))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
 
     def resized(self, side: int) -> Pictures:
         """The pictures, and those held out, at another size: each new pixel is the mean of its area.

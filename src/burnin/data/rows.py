@@ -12,6 +12,7 @@ from torch import Tensor
 
 from burnin.core import InputError
 from burnin.data.checks import require_at_least
+from burnin.data.columns import Category
 from burnin.data.encoding import FEWEST, Codes, Encoding
 from burnin.data.kept import read_kept
 
@@ -136,10 +137,22 @@ class EncodedRows:
         width = len(encoding.modelled)
         if codes.ndim != 2 or codes.shape[1] != width or held.shape[1:] != (width,) or not len(codes):
             raise InputError(f"{path} does not fit {ENCODING_FILE}: it is damaged")
-        if numbers.shape != (len(codes) + len(held),):
+        _require_codes(path, encoding, codes, held)
+        if numbers.shape != (len(codes) + len(held),) or numbers.dtype.kind not in "iu":
             raise InputError(f"{path} has numbers for {len(numbers)} rows and other rows: it is damaged")
         rest = cls(encoding, held, numbers=numbers[len(codes) :]) if len(held) else None
         return cls(encoding, codes, rest, numbers[: len(codes)])
+
+
+def _require_codes(path: Path, encoding: Encoding, *parts: Codes) -> None:
+    """Raises InputError unless every code is a finite number, and one of words that of a level."""
+    for part in parts:
+        good = part.dtype == np.float64 and bool(np.isfinite(part).all())
+        for index, column in enumerate(encoding.modelled if good else []):
+            if isinstance(column, Category):
+                good &= bool(np.isin(part[:, index], np.arange(len(column.levels))).all())
+        if not good:
+            raise InputError(f"{path} holds what is no code of a row: it is damaged")
 
 
 def _uniform(n: int, width: int, generator: torch.Generator) -> Tensor:

@@ -157,10 +157,10 @@ class CollapseDetector:
     def restore(self, state: dict[str, Any]) -> None:
         """The inverse of `state`."""
         self.current = Collapse(**state["current"]) if state["current"] is not None else None
-        self._block = list(state["block"])
-        self._block_start = state["block_start"]
-        self._run = deque(((pair[0], pair[1]) for pair in state["run"]), maxlen=FALLS)
-        self._run_start, self._first = state["run_start"], state["first"]
+        self._block = list(map(float, state["block"]))
+        self._block_start = int(state["block_start"])
+        self._run = deque(((float(pair[0]), float(pair[1])) for pair in state["run"]), maxlen=FALLS)
+        self._run_start, self._first = int(state["run_start"]), float(state["first"])
 
 
 def find_collapses(updates: Iterable[int], d: Values) -> list[Collapse]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from burnin.core import Energy, InputError, energy_and_gradient, evaluate
@@ -124,7 +127,26 @@ class MixtureBase:
         Raises:
             InputError: when the file is missing or damaged.
         """
-        return cls(*map(torch.from_numpy, read_kept(path, "log_weights", "means", "factors")))
+        return cls.checked(read_kept(path, "log_weights", "means", "factors"), str(path))
+
+    @classmethod
+    def checked(cls, parts: Sequence[NDArray[Any] | Tensor], where: str) -> MixtureBase:
+        """The mixture of weights, means and factors.
+
+        Raises:
+            InputError: when they are of no mixture, naming `where` they were read.
+        """
+        weights, means, factors = map(torch.as_tensor, parts)
+        fits = weights.dim() == 1 and means.dim() == 2 and len(means) == len(weights) > 0 < means.shape[1]
+        if not fits or factors.shape not in (means.shape, (*means.shape, means.shape[1])):
+            raise InputError(f"{where}: the parts of its mixture do not fit each other: it is damaged")
+        scales = factors if factors.dim() == 2 else factors.diagonal(dim1=1, dim2=2)
+        sound = [
+            part.is_floating_point() and bool(part.isfinite().all()) for part in (weights, means, factors)
+        ]
+        if not all(sound) or not bool((scales > 0).all()):
+            raise InputError(f"{where}: its mixture is none of Gaussians: it is damaged")
+        return cls(weights, means, factors)
 
     @property
     def num_components(self) -> int:

@@ -9,18 +9,20 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from burnin.core import CheckpointError, InputError
 from burnin.data.matching import BRIGHTEST, reshaped
 from burnin.energies.layers import seeded_conv, seeded_linear
 from burnin.evaluation.features import Extracted
-from burnin.training.checkpoint import load_weights, write_atomically
+from burnin.limits import brief, read_json, read_within
+from burnin.training.checkpoint import load_weights, parse_tensors, write_atomically
 
 FORMAT = "burnin-features-1"
 CONFIG_FILE, WEIGHTS_FILE = "config.json", "model.safetensors"
 WIDTH, FEATURES = 24, 64
+LARGEST, MOST = 512, 100_000
+"""Pixels along a side, and classes."""
 SMALLEST = 7
 """Sides longer than this are halved once more."""
 
@@ -130,24 +132,28 @@ class Classifier:
                     f"burnin features train --out {folder}"
                 )
         try:
-            content = json.loads((folder / CONFIG_FILE).read_bytes())
+            content = read_json(folder / CONFIG_FILE)
             if content["format"] != FORMAT:
                 raise InputError(
-                    f"{folder / CONFIG_FILE} has the format {content['format']!r}; wanted {FORMAT!r}"
+                    f"{folder / CONFIG_FILE} has the format {brief(content['format'])!r}; wanted {FORMAT!r}"
                 )
-            payload = (folder / WEIGHTS_FILE).read_bytes()
+            payload = read_within(folder / WEIGHTS_FILE)
             if hashlib.sha256(payload).hexdigest() != content["sha256"]:
                 raise InputError(f"{folder / WEIGHTS_FILE} is damaged (not its checksum); train it anew")
             channels, height, width = map(int, content["shape"])
             shape, classes = (channels, height, width), int(content["classes"])
+            if not (1 <= channels <= 4 and 1 <= min(shape) <= max(shape) <= LARGEST and 1 <= classes <= MOST):
+                raise ValueError(f"the shape is {shape}, and there are {classes} classes")
             net = ClassifierNet(shape, classes, torch.Generator())
-            load_weights(net, safetensors.torch.load(payload))
+            load_weights(net, parse_tensors(payload))
             accuracy, dataset = float(content["accuracy"]), str(content["dataset"])
             updates, seed = int(content["updates"]), int(content["seed"])
-        except (KeyError, TypeError, ValueError, SafetensorError, CheckpointError) as error:
-            if isinstance(error, InputError):
+        except (KeyError, TypeError, ValueError, OverflowError, CheckpointError) as error:
+            if isinstance(error, InputError) and str(folder) in str(error):
                 raise
-            raise InputError(f"{folder / CONFIG_FILE} is damaged ({error!r}); train it anew") from error
+            raise InputError(
+                f"{folder / CONFIG_FILE} is damaged ({brief(repr(error))}); train it anew"
+            ) from error
         return cls(net.eval().requires_grad_(False), dataset, shape, classes, accuracy, updates, seed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,20 +13,20 @@ from typing import Any
 import safetensors.torch
 import torch
 from pydantic import ValidationError
-from safetensors import SafetensorError
 from torch import Tensor
 
 from burnin.assemble import finish_model, load_model
-from burnin.assemble_data import build_energy
+from burnin.assemble_data import build_energy, require_memory_for
 from burnin.config import read_run_config
 from burnin.core import InputError
 from burnin.data import AbsentData, Encoding, Pictures, clean
 from burnin.evaluation.bridge import MixtureBase
 from burnin.evaluation.model import Model
 from burnin.fitted import FittedTable, holds_table
+from burnin.limits import brief, naming, read_json, read_within
 from burnin.samplers import Engine
 from burnin.settings import Config
-from burnin.training.checkpoint import load_weights, write_atomically
+from burnin.training.checkpoint import load_weights, parse_tensors, write_atomically
 
 CONFIG_FILE, WEIGHTS_FILE = "config.json", "model.safetensors"
 FORMAT = "burnin-pretrained-1"
@@ -97,8 +98,13 @@ def from_pretrained(folder: str | Path, engine: Engine | None = None) -> Model |
     Raises:
         InputError: when a file is missing, damaged, of another format, or does not fit the other.
     """
-    saved = read_pretrained(folder)
+    with naming(folder):
+        return _model_of(read_pretrained(folder), engine)
+
+
+def _model_of(saved: Saved, engine: Engine | None) -> Model | FittedTable:
     data, base = AbsentData(saved.columns, saved.shape), _base(saved.tensors)
+    require_memory_for(saved.config, data)
     mean, std = torch.zeros(data.dim), torch.ones(data.dim)
     energy = build_energy(saved.config, data, mean, std, torch.Generator(), base)
     start = f"{ENERGY}."
@@ -112,8 +118,9 @@ def from_pretrained(folder: str | Path, engine: Engine | None = None) -> Model |
     try:
         content = dict(saved.table)
         encoding = Encoding.model_validate(content.pop("encoding"))
+        encoding.require_whole(where)
         return FittedTable.of(content, model, encoding, saved.config, where)
-    except (ValidationError, KeyError) as error:
+    except (ValidationError, KeyError, TypeError) as error:
         raise InputError(
             f"{where} is damaged: its table cannot be read ({_first(error)}); export anew"
         ) from error
@@ -143,33 +150,39 @@ def read_pretrained(folder: str | Path) -> Saved:
                 f"with {CONFIG_FILE} and {WEIGHTS_FILE}"
             )
     where = path / CONFIG_FILE
-    try:
-        content = json.loads(where.read_bytes())
-    except ValueError as error:
-        raise InputError(f"{where} is no JSON ({error}); export the model anew") from error
+    content = read_json(where)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         found = content.get("format") if isinstance(content, dict) else None
-        raise InputError(f"{where} has the format {found!r}; wanted {FORMAT!r}, which burnin export writes")
-    payload = (path / WEIGHTS_FILE).read_bytes()
+        raise InputError(
+            f"{where} has the format {brief(found)}; wanted {FORMAT!r}, which burnin export writes"
+        )
+    payload = read_within(path / WEIGHTS_FILE)
     if hashlib.sha256(payload).hexdigest() != content.get("sha256"):
         raise InputError(
             f"{path / WEIGHTS_FILE} is damaged or of another model (not the checksum in {CONFIG_FILE}); "
             "copy both files anew"
         )
     try:
+        tensors = parse_tensors(payload)
+    except InputError as error:
+        raise InputError(f"{path / WEIGHTS_FILE} {error}") from error
+    try:
         shape = content["shape"]
-        return Saved(
+        saved = Saved(
             path,
-            safetensors.torch.load(payload),
+            tensors,
             Config.model_validate(content["config"]),
             tuple(map(str, content["columns"])),
             None if shape is None else (int(shape[0]), int(shape[1]), int(shape[2])),
             int(content["updates"]),
             content.get("table"),
-            content.get("estimator", {}),
+            dict(content.get("estimator", {})),
         )
-    except SafetensorError as error:
-        raise InputError(f"{path / WEIGHTS_FILE} is no safetensors file ({error})") from error
+        if saved.shape is not None and (min(saved.shape) < 1 or math.prod(saved.shape) != len(saved.columns)):
+            raise ValueError(f"pictures of shape {saved.shape} have other columns")
+        if not saved.columns or (SCALE in tensors and tensors[SCALE].shape != (len(saved.columns),)):
+            raise ValueError("its columns do not fit the scale, or there are none")
+        return saved
     except (ValidationError, KeyError, TypeError, ValueError, IndexError) as error:
         raise InputError(f"{where} is damaged ({_first(error)}); export the model anew") from error
 
@@ -177,11 +190,11 @@ def read_pretrained(folder: str | Path) -> Saved:
 def _base(tensors: Mapping[str, Tensor]) -> MixtureBase | None:
     """The mixture that the energy corrects, where there is one."""
     parts = [tensors[name] for part in MIXTURE if (name := f"{BASE}.{part}") in tensors]
-    return MixtureBase(*parts) if len(parts) == len(MIXTURE) else None
+    return MixtureBase.checked(parts, WEIGHTS_FILE) if len(parts) == len(MIXTURE) else None
 
 
 def _first(error: Exception) -> str:
-    return str(error.errors()[0]["msg"]) if isinstance(error, ValidationError) else repr(error)
+    return brief(error.errors()[0]["msg"] if isinstance(error, ValidationError) else repr(error))
 
 
 def _portable(config: Config) -> Config:

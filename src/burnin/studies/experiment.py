@@ -6,7 +6,6 @@ What a row is made of is said by the two kinds of experiment: `rows.Study` train
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import shlex
@@ -22,6 +21,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from burnin.checked import nearest
 from burnin.core import InputError, Report
+from burnin.limits import read_json
 from burnin.provenance import provenance
 from burnin.runs import available_cores
 from burnin.settings import Recipe
@@ -194,7 +194,7 @@ def _refuse_other_settings(study: Experiment[Settings], path: Path, wanted: Sett
     if not path.exists():
         return
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))["config"]
+        settings = read_json(path)["config"]
         made_with = study.parse({"title": path.stem, **settings})
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is damaged or no row of a study; remove it to make it again") from error
@@ -211,7 +211,7 @@ def _essence(settings: Recipe) -> dict[str, Any]:
 def _collect(
     study: Experiment[Settings], out: Path, settings: Mapping[str, Settings]
 ) -> tuple[dict[str, Any], list[Check]]:
-    rows = {name: json.loads((out / f"{name}.json").read_text(encoding="utf-8")) for name in settings}
+    rows = {name: read_json(out / f"{name}.json") for name in settings}
     metrics = {name: row["metrics"] for name, row in rows.items()}
     first = next(iter(settings.values()))
     checks = check_expectations(first.expected, study.judged(metrics))

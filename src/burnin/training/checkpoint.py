@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +21,14 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from burnin.core import CheckpointError
+from burnin.core import CheckpointError, InputError
+from burnin.limits import brief, read_json, read_within
 
 FORMAT = "burnin-checkpoint-1"
+STATE_NAME = re.compile(r"checkpoint-[0-9]{9,18}\.json")
+TENSOR_NAME = re.compile(r"checkpoint-[0-9]{9,18}-[0-9a-f]{8}\.safetensors")
+LIKE_WEIGHTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "square_avg")
+"""What optimisers keep for each number of a weight."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +91,8 @@ def checkpoint_steps(folder: Path) -> list[int]:
     """The steps of the checkpoints in `folder`, rising."""
     steps = []
     for path in folder.glob("checkpoint-*.json"):
-        number = path.stem.removeprefix("checkpoint-")
-        if number.isdigit():
-            steps.append(int(number))
+        if STATE_NAME.fullmatch(path.name):
+            steps.append(int(path.stem.removeprefix("checkpoint-")))
     return sorted(steps)
 
 
@@ -109,29 +114,45 @@ def load_checkpoint(folder: Path, step: int | None = None) -> Snapshot:
         raise CheckpointError(f"{folder} holds no checkpoint; train a model there first")
     path = _json_path(folder, steps[-1] if step is None else step)
     try:
-        header = json.loads(path.read_bytes())
+        header = read_json(path)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} is damaged ({error}); remove it to use the one before") from error
     if not isinstance(header, Mapping) or header.get("format") != FORMAT:
         raise CheckpointError(f"{path} was not written by this version of burnin (wanted {FORMAT!r})")
-    # Only the file's own name counts: a foreign JSON cannot point outside its folder.
-    tensor_path = folder / Path(str(header.get("tensors"))).name
+    # Only a plain name counts: a foreign JSON cannot point outside its folder.
+    name = header.get("tensors")
+    if not isinstance(name, str) or not TENSOR_NAME.fullmatch(name):
+        raise CheckpointError(f"{path} is damaged (it names no file of tensors); remove it")
+    tensor_path = folder / name
     try:
-        payload = tensor_path.read_bytes()
-    except OSError as error:
+        payload = read_within(tensor_path)
+    except (OSError, InputError) as error:
         raise CheckpointError(f"{tensor_path} cannot be read ({error}); use another checkpoint") from error
     if hashlib.sha256(payload).hexdigest() != header.get("sha256"):
         raise CheckpointError(
             f"{tensor_path} is damaged (not the checksum of {path.name}); remove both to use the one before"
         )
     try:
-        tensors = safetensors.torch.load(payload)
-    except SafetensorError as error:
-        raise CheckpointError(f"{tensor_path} is no safetensors file ({error})") from error
+        tensors = parse_tensors(payload)
+    except InputError as error:
+        raise CheckpointError(f"{tensor_path} {error}") from error
     state = header.get("state")
     if not isinstance(state, dict) or _state_digest(state) != header.get("state_sha256"):
         raise CheckpointError(f"{path} is damaged (its state is not what was written); remove it")
     return Snapshot(tensors, state)
+
+
+def parse_tensors(payload: bytes) -> dict[str, Tensor]:
+    """The tensors of a safetensors file; its head is held against its size before anything is made.
+
+    Raises:
+        InputError: when it is damaged, in words that go behind the file's name.
+    """
+    try:
+        return safetensors.torch.load(payload)
+    except (SafetensorError, KeyError, RuntimeError, ValueError, TypeError, OverflowError) as error:
+        # A KeyError is a kind of numbers that this torch lacks; the others are shapes beyond its integers.
+        raise InputError(f"is no safetensors file that can be read ({brief(error)})") from error
 
 
 def pack_optimizer(optimizer: torch.optim.Optimizer) -> Snapshot:
@@ -150,27 +171,43 @@ def pack_optimizer(optimizer: torch.optim.Optimizer) -> Snapshot:
 
 def unpack_optimizer(optimizer: torch.optim.Optimizer, snapshot: Snapshot) -> None:
     """The inverse of `pack_optimizer`."""
-    entries: dict[int, dict[str, Any]] = {int(i): dict(v) for i, v in snapshot.state["numbers"].items()}
-    for name, value in snapshot.tensors.items():
-        index, key = name.split(".", 1)
-        entries.setdefault(int(index), {})[key] = value.clone()
-    groups = [
-        {k: tuple(v) if isinstance(v, list) and k != "params" else v for k, v in group.items()}
-        for group in snapshot.state["groups"]
-    ]
     try:
+        entries: dict[int, dict[str, Any]] = {int(i): dict(v) for i, v in snapshot.state["numbers"].items()}
+        for name, value in snapshot.tensors.items():
+            index, key = name.split(".", 1)
+            entries.setdefault(int(index), {})[key] = value.clone()
+        groups = [
+            {k: tuple(v) if isinstance(v, list) and k != "params" else v for k, v in group.items()}
+            for group in snapshot.state["groups"]
+        ]
+        own = [set(group) for group in optimizer.param_groups]
+        if [set(group) for group in groups] != own:
+            raise ValueError("its groups have other settings")
+        _require_shapes(optimizer, entries)
         optimizer.load_state_dict({"state": entries, "param_groups": groups})
-    except (ValueError, KeyError) as error:
-        raise CheckpointError(f"the checkpoint's optimiser does not fit this run's: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RuntimeError) as error:
+        raise CheckpointError(
+            f"the checkpoint's optimiser does not fit this run's: {brief(error)}"
+        ) from error
+
+
+def _require_shapes(optimizer: torch.optim.Optimizer, entries: Mapping[int, Mapping[str, Any]]) -> None:
+    """Raises ValueError when what is kept for a weight, number by number, has another shape."""
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    for index, entry in entries.items():
+        for key, value in entry.items():
+            if not 0 <= index < len(weights):
+                raise ValueError(f"there is no weight {index}")
+            if key in LIKE_WEIGHTS and value.shape != weights[index].shape:
+                raise ValueError(f"{key} of weight {index} is {tuple(value.shape)}")
 
 
 def load_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Loads a module's weights by name and says what does not fit."""
     try:
         module.load_state_dict(dict(tensors))
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())
-        raise CheckpointError(f"the checkpoint's weights do not fit this energy: {reason}") from error
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        raise CheckpointError(f"the checkpoint's weights do not fit this energy: {brief(error)}") from error
 
 
 def _state_digest(state: dict[str, Any]) -> str:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from burnin.core import InputError
+from burnin.limits import parse_json
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
+
+
+MOST_OF_A_LINE = 1 << 20
+"""Characters; what is longer counts as cut short."""
 
 
 class RunFolder:
@@ -109,16 +115,21 @@ def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
     """
     if not path.exists():
         return
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
+    # What is no UTF-8 is no JSON either, and is then told by the line.
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for number in count(1):
+            line = file.readline(MOST_OF_A_LINE)
             if not line.endswith("\n"):
                 return
             try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
+                row = parse_json(line)
+            except ValueError as error:
                 raise InputError(f"{path} is damaged in line {number}: {error}") from error
-            if not isinstance(row, dict) or "step" not in row:
+            if not isinstance(row, dict) or type(row.get("step")) is not int or not 0 <= row["step"] < 2**63:
                 raise InputError(f"{path} is damaged in line {number}: it names no step")
+            for name, value in row.items():
+                if not isinstance(value, str if name == "event" else int | float):
+                    raise InputError(f"{path} is damaged in line {number}: {name[:40]!r} is no number")
             yield row
 
 

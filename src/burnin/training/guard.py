@@ -141,8 +141,9 @@ class Guard:
         """The inverse of `state`."""
         self.rollbacks = state["rollbacks"]
         self._seen = state["seen"]
-        self._streak = dict(state["streak"])
-        self._middle = {name: (pair[0], pair[1]) for name, pair in state["middle"].items()}
+        self._streak = {name: int(value) for name, value in state["streak"].items()}
+        self._middle = {name: (float(pair[0]), float(pair[1])) for name, pair in state["middle"].items()}
         self._history = {
-            name: deque(values, maxlen=self.settings.window) for name, values in state["history"].items()
+            name: deque(map(float, values), maxlen=self.settings.window)
+            for name, values in state["history"].items()
         }

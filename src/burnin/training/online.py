@@ -62,8 +62,8 @@ class ArmWatch:
     def restore(self, state: dict[str, Any]) -> None:
         """The inverse of `state`."""
         self.collapse.restore(state["collapse"])
-        self._recent = list(state["recent"])
-        self._last, self._told = state["last"], state["told"]
+        self._recent = list(map(float, state["recent"]))
+        self._last, self._told = str(state["last"]), str(state["told"])
 
 
 class TrainingWatch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from burnin.core import Energy, energy_and_gradient
+from burnin.core import CheckpointError, Energy, energy_and_gradient
 
 
 class FisherScale:
@@ -43,4 +43,6 @@ class FisherScale:
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """The inverse of `state`."""
+        if any(state[name].shape != self.largest.shape for name in ("mean_square", "largest")):
+            raise CheckpointError("the checkpoint's scale has another shape: it was made with other data")
         self.mean_square, self.largest = state["mean_square"], state["largest"]

@@ -14,6 +14,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from burnin.core import CheckpointError, DivergedError, Energy, InputError, Outcome
 from burnin.diagnostics import ChainNoise
 from burnin.energies import spectral
+from burnin.limits import brief
 from burnin.objectives import DirectObjective, Negatives
 from burnin.rng import Streams
 from burnin.samplers import Engine, Prepared
@@ -309,6 +310,7 @@ class Trainer:
         """
         parts, state = self.parts, snapshot.state
         try:
+            _require_alike(state, self.snapshot().state, "state")
             load_weights(parts.energy, snapshot.part("energy"))
             unpack_optimizer(parts.optimizer, Snapshot(snapshot.part("optimizer"), state["optimizer"]))
             for arm in parts.arms:
@@ -323,14 +325,20 @@ class Trainer:
                 parts.scheduler.load_state_dict(state["scheduler"])
             if self.guard is not None:
                 self.guard.restore(state["guard"])
-            self.watch.negatives.streaks = dict(state["watch"])
+            self.watch.negatives.streaks = {name: int(streak) for name, streak in state["watch"].items()}
             # Checkpoints of before there were such diagnostics lack them; these then begin anew.
             self.watch.restore(state.get("online", {}))
             self.streams.restore(snapshot.part("stream"))
             self.step, self.remedies = state["step"], Remedies.of(state["remedies"])
             self._native = state["native"]
-        except (KeyError, TypeError) as error:
-            raise CheckpointError(f"the checkpoint lacks {error}: it was made with other settings") from error
+        except KeyError as error:
+            raise CheckpointError(
+                f"the checkpoint lacks {brief(error)}: it was made with other settings"
+            ) from error
+        except (TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+            raise CheckpointError(
+                f"the checkpoint does not fit this run ({brief(error)}): it is damaged, or of other settings"
+            ) from error
         self._last_good = self.snapshot().clone()
 
     def _open_streams(self) -> None:
@@ -385,3 +393,21 @@ class Trainer:
             f"update {at}: {trouble}; rolled back to update {self.step}, {done} "
             f"(try {rollbacks} of {settings.tries})"
         )
+
+
+def _require_alike(given: Any, own: Any, name: str) -> None:
+    """Raises TypeError where a checkpoint has another kind of thing than a run that is alike would write."""
+    if isinstance(own, dict):
+        if not isinstance(given, dict):
+            raise TypeError(f"{name} is no table")
+        if name.endswith("scheduler") and given.keys() != own.keys():
+            raise TypeError(f"{name} has other settings")  # torch would take any, whatever it is
+        for key in own.keys() & given.keys():
+            _require_alike(given[key], own[key], f"{name}.{key}")
+    elif isinstance(own, int | float) and not isinstance(own, bool):
+        if type(given) is not int and (type(given) is not float or isinstance(own, int)):
+            raise TypeError(f"{name} is no {'whole ' if isinstance(own, int) else ''}number")
+        if not abs(given) < 2**63:
+            raise TypeError(f"{name} is {given:.3g}")
+    elif isinstance(own, str | list) and not isinstance(given, type(own)):
+        raise TypeError(f"{name} is no {type(own).__name__}")

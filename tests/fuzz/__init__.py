@@ -1,0 +1,1 @@
+"""Files of strangers, by the million: `python -m tests.fuzz.run --help`."""
