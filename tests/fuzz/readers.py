@@ -229,7 +229,7 @@ def _runs(folder: Path, made: Made) -> dict[str, tuple[int, Target]]:
         "encoding.json": (60, fit / "encoding.json", Encoding.load),
     }
     pictures = folder / "pictures.npz"
-    Pictures.split(some_bytes(12, 1, 4, 4), share=0.2, seed=0).save(pictures)
+    Pictures(some_bytes(12, 1, 4, 4), low=0.0, high=1.0).apart(0.2, seed=0).save(pictures)
     arrays = {
         "rows.npz": (20, fit / "rows.npz", EncodedRows.load),
         "base.npz": (20, fit / "base.npz", MixtureBase.load),

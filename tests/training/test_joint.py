@@ -114,7 +114,7 @@ def test_only_some_labels_may_be_known() -> None:
         (["joint.classes=7"], "the data has 10 classes"),
         (['data={name="rings10"}'], "this data has none"),
         (['model={temperature=1.0, kind="rbm"}'], "is none"),
-        (['model={temperature=1.0, kind="wide-resnet"}'], "takes model.depth"),
+        (['model={temperature=1.0, kind="wide-resnet", width=2}'], "takes model.depth"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(changes: list[str], message: str) -> None:
