@@ -38,7 +38,8 @@ from burnin.limits import naming, read_json
 from burnin.provenance import read_origin
 from burnin.runs import diagnose_metrics, train_in
 from burnin.samplers import Engine
-from burnin.training import Trainer, load_checkpoint
+from burnin.settings import Config
+from burnin.training import load_checkpoint
 from burnin.training.checkpoint import parse_tensors
 from tests.data.files import some_bytes, write_cifar_binary, write_cifar_pickle, write_idx
 from tests.fuzz import mutate
@@ -204,8 +205,8 @@ def _runs(folder: Path, made: Made) -> dict[str, tuple[int, Target]]:
     run, fit = made.run, made.fit
     recipe = folder / "mine.toml"
     recipe.write_text('base = "rings"\n' + RECIPE, encoding="utf-8")
-    trainer = build_trainer(in_folder(read_run_config(run), run), Engine("never"))
-    noise = trainer.chain_noise()
+    config = in_folder(read_run_config(run), run)
+    noise = build_trainer(config, Engine("never")).chain_noise()
     state = max(run.glob("checkpoint-*.json"))  # the newest, which is the one that is read
     tensors = run / json.loads(state.read_bytes())["tensors"]
     checkpoint = Target(
@@ -241,7 +242,7 @@ def _runs(folder: Path, made: Made) -> dict[str, tuple[int, Target]]:
         "run": (3, _one(run / "config.toml", mutate.settings, lambda path: load_model(run, Engine("never")))),
         "safetensors": (150, _one(copied, mutate.safetensors_file, _tensors)),
         "checkpoint": (30, checkpoint),
-        "restore": (5, replace(checkpoint, read=lambda: _restore(trainer, run))),
+        "restore": (5, replace(checkpoint, read=lambda: _restore(config, run))),
         "metrics.jsonl": (
             15,
             _one(run / "metrics.jsonl", mutate.words, lambda path: diagnose_metrics(path, noise)),
@@ -277,9 +278,12 @@ def _one(path: Path, change: mutate.Change, read: Callable[[Path], object]) -> T
     return Target(((path, change),), lambda: read(path))
 
 
-def _restore(trainer: Trainer, run: Path) -> None:
+def _restore(config: Config, run: Path) -> None:
+    """A new trainer each time, and an update: what a checkpoint has put in must be of use, too."""
     with naming(run):
+        trainer = build_trainer(config, Engine("never"))
         trainer.restore(load_checkpoint(run))
+    trainer.update()
 
 
 def _unpack(path: Path, folder: Path) -> None:

@@ -82,4 +82,4 @@ class Bank:
                 f"the checkpoint's bank has shape {found}, this run's {tuple(self.position.shape)}; "
                 "it was made with other settings"
             )
-        self.position = position.clone()
+        self.position = position.to(self.position.dtype, copy=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -29,6 +30,7 @@ STATE_NAME = re.compile(r"checkpoint-[0-9]{9,18}\.json")
 TENSOR_NAME = re.compile(r"checkpoint-[0-9]{9,18}-[0-9a-f]{8}\.safetensors")
 LIKE_WEIGHTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "square_avg")
 """What optimisers keep for each number of a weight."""
+RATES = {"lr", "initial_lr"}
 
 
 @dataclass(frozen=True)
@@ -180,8 +182,7 @@ def unpack_optimizer(optimizer: torch.optim.Optimizer, snapshot: Snapshot) -> No
             {k: tuple(v) if isinstance(v, list) and k != "params" else v for k, v in group.items()}
             for group in snapshot.state["groups"]
         ]
-        own = [set(group) for group in optimizer.param_groups]
-        if [set(group) for group in groups] != own:
+        if [_fixed(group) for group in groups] != [_fixed(g) for g in optimizer.state_dict()["param_groups"]]:
             raise ValueError("its groups have other settings")
         _require_shapes(optimizer, entries)
         optimizer.load_state_dict({"state": entries, "param_groups": groups})
@@ -191,6 +192,14 @@ def unpack_optimizer(optimizer: torch.optim.Optimizer, snapshot: Snapshot) -> No
         ) from error
 
 
+def _fixed(group: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that a run's configuration decides once; rates change on the way, but stay numbers."""
+    for key in RATES & group.keys():
+        if not 0 <= group[key] < math.inf:
+            raise ValueError(f"{key} is {group[key]}")
+    return {key: None if key in RATES else value for key, value in group.items()}
+
+
 def _require_shapes(optimizer: torch.optim.Optimizer, entries: Mapping[int, Mapping[str, Any]]) -> None:
     """Raises ValueError when what is kept for a weight, number by number, has another shape."""
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
@@ -198,8 +207,11 @@ def _require_shapes(optimizer: torch.optim.Optimizer, entries: Mapping[int, Mapp
         for key, value in entry.items():
             if not 0 <= index < len(weights):
                 raise ValueError(f"there is no weight {index}")
-            if key in LIKE_WEIGHTS and value.shape != weights[index].shape:
+            wanted = weights[index].shape if key in LIKE_WEIGHTS else ()
+            if (key in LIKE_WEIGHTS or key == "step") and value.shape != wanted:
                 raise ValueError(f"{key} of weight {index} is {tuple(value.shape)}")
+            if key == "step" and not 0 <= float(value) < 2**53:
+                raise ValueError(f"step of weight {index} is {float(value):g}")
 
 
 def load_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor]) -> None:

@@ -43,6 +43,7 @@ class FisherScale:
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """The inverse of `state`."""
-        if any(state[name].shape != self.largest.shape for name in ("mean_square", "largest")):
-            raise CheckpointError("the checkpoint's scale has another shape: it was made with other data")
+        for name in ("mean_square", "largest"):
+            if (state[name].shape, state[name].dtype) != (self.largest.shape, self.largest.dtype):
+                raise CheckpointError("the checkpoint's scale has another shape: it was made with other data")
         self.mean_square, self.largest = state["mean_square"], state["largest"]

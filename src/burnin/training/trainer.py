@@ -335,7 +335,7 @@ class Trainer:
             raise CheckpointError(
                 f"the checkpoint lacks {brief(error)}: it was made with other settings"
             ) from error
-        except (TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+        except (TypeError, ValueError, AttributeError, IndexError, OverflowError, RuntimeError) as error:
             raise CheckpointError(
                 f"the checkpoint does not fit this run ({brief(error)}): it is damaged, or of other settings"
             ) from error
@@ -409,5 +409,13 @@ def _require_alike(given: Any, own: Any, name: str) -> None:
             raise TypeError(f"{name} is no {'whole ' if isinstance(own, int) else ''}number")
         if not abs(given) < 2**63:
             raise TypeError(f"{name} is {given:.3g}")
-    elif isinstance(own, str | list) and not isinstance(given, type(own)):
+    elif isinstance(own, list | tuple):
+        grows = not name.startswith(("state.optimizer", "state.scheduler"))
+        if not isinstance(given, list | tuple) or (len(given) != len(own) and not grows):
+            raise TypeError(f"{name} is no list of {len(own)}")
+        for one, mine in zip(given, own, strict=False):
+            _require_alike(one, mine, name)
+    elif isinstance(own, str | bool) and not isinstance(given, type(own)):
         raise TypeError(f"{name} is no {type(own).__name__}")
+    elif own is None and not (given is None or isinstance(given, bool | dict)):
+        raise TypeError(f"{name} is {brief(given)}")
