@@ -18,6 +18,7 @@ from burnin.limits import brief
 from burnin.objectives import DirectObjective, Negatives
 from burnin.rng import Streams
 from burnin.samplers import Engine, Prepared
+from burnin.training.alike import require_alike
 from burnin.training.arms import Arm, run_arms
 from burnin.training.checkpoint import (
     Snapshot,
@@ -310,7 +311,7 @@ class Trainer:
         """
         parts, state = self.parts, snapshot.state
         try:
-            _require_alike(state, self.snapshot().state, "state")
+            require_alike(state, self.snapshot().state, "state")
             load_weights(parts.energy, snapshot.part("energy"))
             unpack_optimizer(parts.optimizer, Snapshot(snapshot.part("optimizer"), state["optimizer"]))
             for arm in parts.arms:
@@ -393,29 +394,3 @@ class Trainer:
             f"update {at}: {trouble}; rolled back to update {self.step}, {done} "
             f"(try {rollbacks} of {settings.tries})"
         )
-
-
-def _require_alike(given: Any, own: Any, name: str) -> None:
-    """Raises TypeError where a checkpoint has another kind of thing than a run that is alike would write."""
-    if isinstance(own, dict):
-        if not isinstance(given, dict):
-            raise TypeError(f"{name} is no table")
-        if name.endswith("scheduler") and given.keys() != own.keys():
-            raise TypeError(f"{name} has other settings")  # torch would take any, whatever it is
-        for key in own.keys() & given.keys():
-            _require_alike(given[key], own[key], f"{name}.{key}")
-    elif isinstance(own, int | float) and not isinstance(own, bool):
-        if type(given) is not int and (type(given) is not float or isinstance(own, int)):
-            raise TypeError(f"{name} is no {'whole ' if isinstance(own, int) else ''}number")
-        if not abs(given) < 2**63:
-            raise TypeError(f"{name} is {given:.3g}")
-    elif isinstance(own, list | tuple):
-        grows = not name.startswith(("state.optimizer", "state.scheduler"))
-        if not isinstance(given, list | tuple) or (len(given) != len(own) and not grows):
-            raise TypeError(f"{name} is no list of {len(own)}")
-        for one, mine in zip(given, own, strict=False):
-            _require_alike(one, mine, name)
-    elif isinstance(own, str | bool) and not isinstance(given, type(own)):
-        raise TypeError(f"{name} is no {type(own).__name__}")
-    elif own is None and not (given is None or isinstance(given, bool | dict)):
-        raise TypeError(f"{name} is {brief(given)}")
