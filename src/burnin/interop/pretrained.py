@@ -185,7 +185,7 @@ def read_pretrained(folder: str | Path) -> Saved:
         if not saved.columns or (SCALE in tensors and tensors[SCALE].shape != (len(saved.columns),)):
             raise ValueError("its columns do not fit the scale, or there are none")
         return saved
-    except (ValidationError, KeyError, TypeError, ValueError, IndexError) as error:
+    except (ValidationError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise InputError(f"{where} is damaged ({_first(error)}); export the model anew") from error
 
 
