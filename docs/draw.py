@@ -101,6 +101,7 @@ def pieces() -> dict[str, str]:
         "log-z-variants": log_z.variants({words: _metrics(_read(study)) for words, study in TRIED.items()}),
         "iris-gaps": _measured("iris-gaps", iris_gaps.summary),
         "table-schemes": _measured("table-schemes", table_schemes.summary),
+        "fuzz": _fuzzed(_read("fuzz")),
         "measures": _pictures_measured(_read("measures")),
     }
 
@@ -161,6 +162,21 @@ def _pictures_measured(table: dict[str, Any]) -> str:
         + "\n".join(lines)
         + "\n\n"
         f"{_origin(table, row)}"
+    )
+
+
+def _fuzzed(table: dict[str, Any]) -> str:
+    """Cases of each reader, those that it refused, and those that failed."""
+    lines = [
+        f"| {name} | {row['cases']:,} | {row['refused']:,} | {len(row['failures'])} |"
+        for name, row in table["rows"].items()
+    ]
+    total, made = table["total"], table["made_by"]
+    lines.append(f"| all | {total['cases']:,} | {total['refused']:,} | {total['failures']} |")
+    commits = ", ".join(dict.fromkeys(row["commit"] for row in table["rows"].values()))
+    return (
+        "| reader | cases | refused | failures |\n|---|---|---|---|\n" + "\n".join(lines) + "\n\n"
+        f"`{made['command']}`, commits {commits}, {made['time'][:10]}, {made['machine']}.\n"
     )
 
 

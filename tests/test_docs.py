@@ -58,7 +58,7 @@ def test_there_are_examples() -> None:
         "README.md",
         *(
             f"docs/{page}.md"
-            for page in ("rings", "robust", "stein", "verdict", "data", "bench-density", "measures")
+            for page in ("rings", "robust", "stein", "verdict", "data", "bench-density", "measures", "trust")
         ),
     ],
 )

@@ -208,6 +208,8 @@ def main() -> int:
             for failure in row["failures"][:5]:
                 print(f"  failed: case {failure['case']}: {failure['fault']}")
         faulthandler.cancel_dump_traceback_later()
+        if given.out:
+            _write(given.out, given, rows)
     return 1 if any(row["failures"] for row in rows.values()) else 0
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from tests.fuzz.readers import Target
 from tests.fuzz.run import Fuzzer, opened, shares
 
 CASES = 2500
+RESULTS = Path(__file__).parents[2] / run.ROWS
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +73,14 @@ def test_hanging_and_opening_are_seen(fuzzer: Fuzzer, monkeypatch: pytest.Monkey
 def test_a_case_is_the_same_whenever_it_is_made() -> None:
     made = [mutate.words(b"a,b\n1,2\n", random.Random("0:csv:7")) for _ in range(2)]
     assert made[0] == made[1]
+
+
+def test_the_results_are_of_a_million_cases_without_a_failure() -> None:
+    table = json.loads(RESULTS.read_text(encoding="utf-8"))
+    assert table["total"] == {
+        "cases": sum(row["cases"] for row in table["rows"].values()),
+        "refused": sum(row["refused"] for row in table["rows"].values()),
+        "failures": 0,
+    }
+    assert table["total"]["cases"] >= 1_000_000
+    assert all(row["failures"] == [] for row in table["rows"].values())

@@ -178,12 +178,14 @@ def read_pretrained(folder: str | Path) -> Saved:
             content.get("table"),
             dict(content.get("estimator", {})),
         )
+        if not isinstance(saved.table, dict | None):
+            raise ValueError("its table is none")
         if saved.shape is not None and (min(saved.shape) < 1 or math.prod(saved.shape) != len(saved.columns)):
             raise ValueError(f"pictures of shape {saved.shape} have other columns")
         if not saved.columns or (SCALE in tensors and tensors[SCALE].shape != (len(saved.columns),)):
             raise ValueError("its columns do not fit the scale, or there are none")
         return saved
-    except (ValidationError, KeyError, TypeError, ValueError, IndexError) as error:
+    except (ValidationError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise InputError(f"{where} is damaged ({_first(error)}); export the model anew") from error
 
 
