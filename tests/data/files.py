@@ -103,7 +103,9 @@ def write_every_set(folder: Path) -> None:
     for below in ("mnist", "fashion-mnist"):
         for part in ("train", "t10k"):
             write_idx(folder / below / f"{part}-images-idx3-ubyte", some_bytes(5, 28, 28))
-            write_idx(folder / below / f"{part}-labels-idx1-ubyte", torch.arange(5, dtype=torch.uint8))
+            if below == "fashion-mnist":  # of MNIST there are pictures alone
+                labels = folder / below / f"{part}-labels-idx1-ubyte"
+                write_idx(labels, torch.arange(5, dtype=torch.uint8))
     write_cifar(folder / "cifar-10-batches-bin")
     write_svhn(folder / "svhn")
     write_flowers(folder / "flowers")
