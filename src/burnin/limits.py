@@ -24,6 +24,8 @@ SETTINGS, LINE = 1 << 16, 2000
 parser of TOML takes time and memory that grow with the square of a key's dots."""
 MOST_SAID = 300
 """Characters of another error, or of a stranger's words, in an error."""
+UNKNOWN_MEMORY = 16 * 10**9
+"""Bytes that a machine is taken to have that does not say."""
 CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -35,6 +37,8 @@ def memory_limit() -> int:
             return _bytes_of(float(given))
         except ValueError:
             raise InputError(f"{MEMORY_VARIABLE} is {given!r}; it must be a number of GB above 0") from None
+    if not hasattr(os, "sysconf"):  # as on Windows
+        return UNKNOWN_MEMORY // 2
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with contextlib.suppress(OSError, ValueError):  # no container, or one without a limit ("max")
         memory = min(memory, int(CGROUP.read_text(encoding="ascii")))
