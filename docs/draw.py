@@ -15,6 +15,7 @@ from burnin.studies import (
     critic_cost,
     flow_rank,
     iris_gaps,
+    jem,
     log_z,
     rbm_power,
     rbm_rank,
@@ -39,6 +40,7 @@ PAGES = (
     ROOT / "docs" / "bench-density.md",
     ROOT / "docs" / "measures.md",
     ROOT / "docs" / "trust.md",
+    ROOT / "docs" / "jem.md",
 )
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
@@ -101,6 +103,7 @@ def pieces() -> dict[str, str]:
         "log-z-variants": log_z.variants({words: _metrics(_read(study)) for words, study in TRIED.items()}),
         "iris-gaps": _measured("iris-gaps", iris_gaps.summary),
         "table-schemes": _measured("table-schemes", table_schemes.summary),
+        "jem": _measured("jem", jem.summary),
         "fuzz": _fuzzed(_read("fuzz")),
         "measures": _pictures_measured(_read("measures")),
     }

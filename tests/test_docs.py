@@ -58,7 +58,17 @@ def test_there_are_examples() -> None:
         "README.md",
         *(
             f"docs/{page}.md"
-            for page in ("rings", "robust", "stein", "verdict", "data", "bench-density", "measures", "trust")
+            for page in (
+                "rings",
+                "robust",
+                "stein",
+                "verdict",
+                "data",
+                "bench-density",
+                "measures",
+                "trust",
+                "jem",
+            )
         ),
     ],
 )

@@ -26,7 +26,7 @@ from burnin.studies.images import outliers
 from burnin.studies.jem_curves import CURVE_FILE, Looker, divergence
 from burnin.studies.jem_figures import draw
 from burnin.studies.rows import TrainedRows, seconds_spent
-from burnin.studies.table import Rows, json_safe, mean_and_error
+from burnin.studies.table import Rows, format_value, json_safe, mean_and_error
 from burnin.training import read_metrics
 
 SCENARIOS: Mapping[str, tuple[float, list[str]]] = {
@@ -58,6 +58,7 @@ METRICS = (
     "inception_score",
     "frechet",
     "diverged_at",
+    "gap_last",
     "rollbacks",
     "ended",
     "seconds_training",
@@ -161,15 +162,14 @@ def summary(rows: Rows) -> str:
     for name, metrics in rows.items():
         groups.setdefault(name.rpartition("-s")[0], []).append(metrics)
     shown = ("accuracy", "ece", "auroc_energy", "auroc_max_probability", "inception_score", "frechet")
-    lines = [
-        "| | seeds | diverged | rollbacks | " + " | ".join(shown) + " |",
-        "|---" * (len(shown) + 4) + "|",
-    ]
+    heads = ("", "seeds", "diverged", "rollbacks", "gap_last", *shown)
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name, made in groups.items():
         gone = sum(row["diverged_at"] is not None for row in made)
         back = sum(int(row["rollbacks"]) for row in made)
+        gaps = ", ".join(format_value(row["gap_last"]) for row in made)
         cells = " | ".join(mean_and_error(made, metric) for metric in shown)
-        lines.append(f"| {name} | {len(made)} | {gone} | {back} | {cells} |")
+        lines.append(f"| {name} | {len(made)} | {gone} | {back} | {gaps} | {cells} |")
     first = next(iter(rows.values()))
     return (
         "\n".join(lines) + f"\n\nInception Score and Fréchet distance of the bank by {first['features']}.\n"

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -26,6 +27,8 @@ DRAWN = 1000
 """Pictures of the bank that are looked at, and held-out ones that they are compared with."""
 FAR = 100.0
 """|E⁺ - E⁻|, in logits, that no sound classifier has: training has diverged."""
+LAST = 200
+"""Updates at the end whose gap is told."""
 SETTLED = 200
 """Updates after which the range of d so far is taken for its usual one."""
 
@@ -104,14 +107,15 @@ def divergence(logged: Sequence[Mapping[str, Any]], ended: str) -> dict[str, Any
     """When training diverged, when that began, when the guard names it, and how often it was rolled back.
 
     It has diverged when |d| = |⟨E⁺⟩ - ⟨E⁻⟩| is at least 100 or not a number; it began when d last left the
-    range of all that came before. A run that the guard brought back has its bad updates cut off, so it is not
-    counted.
+    range of all that came before. A run that the guard brought back has its bad updates cut off, so it is
+    not counted. `gap_last` is the median of ⟨E⁻⟩ - ⟨E⁺⟩ at the end: a run that has not diverged is still no
+    model of p(x) where that is far from 0, for then the chains reach nothing like data.
 
     Example:
         >>> rows = [{"step": t, "d/bank": (-1.0) ** t} for t in range(1, 301)]
         >>> rows += [{"step": 301, "d/bank": -7.0}, {"step": 302, "d/bank": -900.0}]
         >>> divergence(rows, "finished")
-        {'diverged_at': 302, 'began_at': 301, 'named_at': None, 'rollbacks': 0}
+        {'diverged_at': 302, 'began_at': 301, 'named_at': None, 'rollbacks': 0, 'gap_last': 1.0}
     """
     gaps = [(row["step"], row["d/bank"]) for row in logged if "d/bank" in row]
     rollbacks = sum("rolled back" in row.get("event", "") for row in logged)
@@ -130,7 +134,13 @@ def divergence(logged: Sequence[Mapping[str, Any]], ended: str) -> dict[str, Any
             low, high = min(low, d), max(high, d)
     if found is not None and outside_since is not None:
         began = outside_since
-    return {"diverged_at": found, "began_at": began, "named_at": _named_at(logged), "rollbacks": rollbacks}
+    return {
+        "diverged_at": found,
+        "began_at": began,
+        "named_at": _named_at(logged),
+        "rollbacks": rollbacks,
+        "gap_last": -median(d for _, d in gaps[-LAST:]) if gaps else None,
+    }
 
 
 def _named_at(logged: Sequence[Mapping[str, Any]]) -> int | None:

@@ -99,7 +99,8 @@ def mean_and_error(rows: Sequence[Mapping[str, Any]], metric: str) -> str:
     if len(values) == 1:
         return f"{mean:.3g}"
     variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
-    return f"{mean:.3g} ± {math.sqrt(variance / len(values)):.2g}"
+    error = math.sqrt(variance / len(values))
+    return f"{mean:.3g} ± {0 if error < 1e-12 * abs(mean) else error:.2g}"  # equal ones, but for rounding
 
 
 def format_value(value: Any) -> str:
