@@ -42,7 +42,6 @@ WORDS: dict[str, str] = {
     "gibbs": "Gibbs",
     "annealed-mala": "Annealed, MALA, resampled",
     "annealed-hmc": "Annealed, HMC, resampled",
-    "annealed-langevin": "Annealed, Langevin, resampled",
     "cooled-mala": "Annealed, MALA, not resampled (control)",
     "ksd": "KSD, all pairs",
     "lksd": "KSD, linear time",
@@ -308,7 +307,7 @@ def _rows() -> dict[str, list[str]]:
     for method in METHODS:
         for target in ("gaussian", "mixture", "machine"):
             # A tenth of the points is all that LSD tests with: it gets more.
-            more = ["test.points=1000"] if method == "lsd" else []
+            more = ["test.points=1000", "test.width=50", "test.iterations=100"] if method == "lsd" else []
             rows[f"{method}-{target}"] = [f"subject.name={method}", f"subject.target={target}", *more]
     return rows
 

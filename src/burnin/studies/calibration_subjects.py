@@ -19,7 +19,7 @@ T = 0.5
 """Temperature of every target: not 1, so that one that is forgotten shows."""
 Target = Literal["gaussian", "mixture", "funnel", "machine", "wide-machine", "modes"]
 Chain = Literal["langevin", "langevin-coarse", "mala", "hmc", "gibbs"]
-Population = Literal["annealed-mala", "annealed-hmc", "annealed-langevin", "cooled-mala"]
+Population = Literal["annealed-mala", "annealed-hmc", "cooled-mala"]
 HEAT = Knots(((40, 16.0), (140, 1.0)))
 """Forty steps at sixteen times the temperature, then a hundred of cooling."""
 
@@ -106,7 +106,6 @@ def sampler_of(chain: Chain | Population, target: Target) -> Sampler:
         "langevin-coarse": Langevin(width**2 / T, T),
         "annealed-mala": Annealed(mala, HEAT, resample_below=0.5),
         "annealed-hmc": Annealed(HMC(hmc.step_size, 2, T), HEAT, resample_below=0.5),
-        "annealed-langevin": Annealed(Langevin(0.1 * width**2 / T, T), HEAT, resample_below=0.5),
         "cooled-mala": Annealed(mala, HEAT, resample_below=None),
     }
     return samplers[chain]
