@@ -2,6 +2,10 @@
 
 from typing import Any
 
+from burnin.extras import require_extra
+
+require_extra("matplotlib")  # before the imports that would fail without it
+
 from burnin.studies.bench_density import BENCH_DENSITY
 from burnin.studies.calibration import CALIBRATION
 from burnin.studies.convergent import CONVERGENT_TOY
