@@ -1,9 +1,9 @@
 """What burnin is made of: which packages, pinned how, under which licences.
 
-    python tools/supply.py pins       every package that `make setup` installs is pinned, and installed as pinned
-    python tools/supply.py licences   writes docs/licences.md from what is installed
-    python tools/supply.py pythons    the pinned packages have wheels for Python 3.11 to 3.13 (asks the index)
-    python tools/supply.py audit      known vulnerabilities of the pinned packages (needs a network)
+python tools/supply.py pins       all that `make setup` installs is pinned, and installed as pinned
+python tools/supply.py licences   writes docs/licences.md from what is installed
+python tools/supply.py pythons    the pinned packages have wheels for Python 3.11 to 3.13 (asks the index)
+python tools/supply.py audit      known vulnerabilities of the pinned packages (needs a network)
 """
 
 from __future__ import annotations
@@ -126,9 +126,9 @@ def page() -> str:
     lines = [
         "# Licences of dependencies",
         "",
-        "burnin itself is under the MIT licence. What it needs, as each package states it in its own metadata, at the",
-        "versions of constraints.txt; `python tools/supply.py licences` writes this page, and a test fails when a package",
-        "states no licence or none but a copyleft one (GPL, AGPL).",
+        "burnin itself is under the MIT licence. What it needs, as each package states it in its metadata,",
+        "at the versions of constraints.txt. `python tools/supply.py licences` writes this page; a test",
+        "fails when a package states no licence, or none but a copyleft one (GPL, AGPL).",
         "",
         "| package | version | for | licence |",
         "|---|---|---|---|",
@@ -147,7 +147,9 @@ def pythons() -> list[str]:
             command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--dry-run"]
             command.append("--ignore-installed")
             command += ["--target", "unused", "--python-version", version, "--only-binary", ":all:"]
-            done = subprocess.run([*command, f"{name}=={pinned}"], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [*command, f"{name}=={pinned}"], capture_output=True, text=True, check=False
+            )
             if done.returncode:
                 missing.append(f"{name}=={pinned}: no wheel for Python {version} in this index")
     return missing
