@@ -239,14 +239,11 @@ def _rate(row: Mapping[str, Any]) -> tuple[int, bool, bool]:
 
 
 def summary(rows: Rows) -> str:
-    """The samplers' p values, the tests' rates, and both in a sentence."""
-    lines = [
-        "| sampler | density | acceptance | "
-        + " | ".join(f"{what}: {words}" for what in ("stays", "arrives") for words in STATISTICS.values())
-        + " |",
-        "|---" * 9 + "|",
-    ]
-    lines += [_sampler_line(row) for row in rows.values() if "tests" in row]
+    """The samplers' p values, the tests' rates, and both in sentences."""
+    lines = []
+    if ranks := [_sampler_line(row) for row in rows.values() if "tests" in row]:
+        kinds = [f"{what}: {words}" for what in ("stays", "arrives") for words in STATISTICS.values()]
+        lines = [f"| sampler | density | acceptance | {' | '.join(kinds)} |", "|---" * 9 + "|", *ranks]
     judged = [row for row in rows.values() if "tests" not in row]
     if judged:
         number = judged[0]["repetitions"]
