@@ -11,7 +11,15 @@ from torch import Tensor
 
 from burnin import discrepancies
 from burnin.core import Report
-from burnin.discrepancies import METHODS, CriticSettings, Method, Points, evaluate_scores, learn
+from burnin.discrepancies import (
+    METHODS,
+    CriticSettings,
+    KernelSettings,
+    Method,
+    Points,
+    evaluate_scores,
+    learn,
+)
 from burnin.discrepancies.ranking import holm
 from burnin.rng import Streams, derive_seed
 from burnin.settings import Count, Part
@@ -80,12 +88,16 @@ class RanksPart(Part):
 
 
 class TestPart(Part):
-    """Of goodness-of-fit tests: rows of data in a trial; critics trained `together`, and their training."""
+    """Of goodness-of-fit tests: rows of data in a trial; critics trained `together`, and their training.
+
+    The `bandwidth` is of the kernel tests; "optimised" is their own choice.
+    """
 
     points: Annotated[int, Field(ge=50)] = 500
     together: Count = 50
     width: Count = 100
     iterations: Count = 200
+    bandwidth: Literal["optimised", "median"] = "optimised"
 
 
 class CalibrationRecipe(MeasuredRecipe):
@@ -178,10 +190,15 @@ def null_p_values(
     data, draws = streams["data"], streams[method]
     found: list[float] = []
     if method != "lsd":
+        kernel = KernelSettings(bandwidth=recipe.test.bandwidth)
         while len(found) < number:
             report("trials", len(found), number)
             x = law.draw(points, data)
-            found.append(discrepancies.test(law.energy, x, method, generator=draws, temperature=T).p_value)
+            found.append(
+                discrepancies.test(
+                    law.energy, x, method, generator=draws, temperature=T, kernel=kernel
+                ).p_value
+            )
         return torch.tensor(found, dtype=torch.float64)
     settings = CriticSettings(
         width=recipe.test.width,
