@@ -233,19 +233,22 @@ def pool(rows: Rows) -> dict[str, dict[str, Any]]:
             wrong.append(min(test["p"] for test in row["tests"].values()))
         else:
             p_values += [test["p"] for test in row["tests"].values()]
-    return {
-        "samplers": {
+    pooled: dict[str, dict[str, Any]] = {}
+    if p_values:
+        pooled["samplers"] = {
             "number": len(p_values),
             "below_level": sum(p <= 0.05 for p in p_values),
-            "smallest": min(holm(p_values), default=None),
-        },
-        "controls": {"number": len(wrong), "largest": max(wrong, default=None)},
-        "tests": {
+            "smallest": min(holm(p_values)),
+        }
+    if wrong:
+        pooled["controls"] = {"number": len(wrong), "largest": max(wrong)}
+    if rates:
+        pooled["tests"] = {
             "number": len(rates),
             "outside_95": sum(not inside for _, inside, _ in rates),
             "outside_99": sum(not inside for _, _, inside in rates),
-        },
-    }
+        }
+    return pooled
 
 
 def _rate(row: Mapping[str, Any]) -> tuple[int, bool, bool]:
@@ -276,9 +279,7 @@ def summary(rows: Rows) -> str:
             f"{number:,} repetitions each; at a level of 5% between {narrow[0]} and {narrow[1]} of them "
             f"reject with a probability of 95%, between {wide[0]} and {wide[1]} with 99%.",
         ]
-    numbers = pool(rows)
-    ranked = numbers["samplers"]
-    if ranked["number"]:
+    if ranked := pool(rows).get("samplers"):
         lines += [
             "",
             f"Of {ranked['number']} rank tests of samplers {ranked['below_level']} have p ≤ 0.05; the "
