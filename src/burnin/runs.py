@@ -18,19 +18,27 @@ from burnin.evaluation.assess import Assessment, Effort, Units, assess
 from burnin.evaluation.model import Model
 from burnin.limits import naming
 from burnin.provenance import write_origin
+from burnin.ranks import ALONE, Ranks
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.settings import Config, StudySettings
 from burnin.training import RunFolder, Trainer, load_checkpoint, read_metrics
+from burnin.training.arms import shared_words
 from burnin.training.parts import Metrics
 
 
 def open_run(
-    path: Path, config: Config | None, *, resume: bool, engine: Engine | None = None
-) -> tuple[Trainer, RunFolder, Config]:
+    path: Path,
+    config: Config | None,
+    *,
+    resume: bool,
+    engine: Engine | None = None,
+    ranks: Ranks = ALONE,
+) -> tuple[Trainer, RunFolder | None, Config]:
     """A trainer by `config` in a new folder, or that of the run that the folder holds, where it ended.
 
-    Everything that can be wrong with the input is found before the folder is made.
+    Everything that can be wrong with the input is found before the folder is made. Of several processes the
+    first one alone gets the folder, as it writes; all of them read what they resume from.
     """
     if resume:
         folder = RunFolder(path, resume=True)
@@ -39,12 +47,15 @@ def open_run(
             raise InputError(
                 f"{path} holds a run with other settings; resume it without --set, or choose another --out"
             )
-        trainer = build_trainer(in_folder(held, path), engine)
+        trainer = build_trainer(in_folder(held, path), engine, ranks=ranks)
         trainer.restore(load_checkpoint(path))
-        return trainer, folder, held
+        ranks.any(False)  # the first does not write before all have read
+        return trainer, folder if ranks.rank == 0 else None, held
     if config is None:
         raise InputError("a new run needs a recipe")
-    trainer = build_trainer(config, engine)
+    trainer = build_trainer(config, engine, ranks=ranks)
+    if ranks.rank > 0:
+        return trainer, None, config
     folder = RunFolder(path)
     folder.config_path.write_text(dump_config(config), encoding="utf-8")
     write_origin(path)
@@ -59,15 +70,22 @@ def train_in(
     on_update: Callable[[int, Metrics], None] | None = None,
     on_event: Callable[[str], None] | None = None,
     engine: Engine | None = None,
+    ranks: Ranks = ALONE,
 ) -> Outcome:
-    """Trains by `config` in a new folder, or goes on with the run that the folder holds."""
-    trainer, folder, config = open_run(path, config, resume=resume, engine=engine)
+    """Trains by `config` in a new folder, or goes on with the run that the folder holds.
+
+    Several processes, `ranks`, share each batch; all of them call this.
+    """
+    trainer, folder, config = open_run(path, config, resume=resume, engine=engine, ranks=ranks)
+    if on_event is not None:
+        for line in shared_words(trainer.arms, trainer.batch_size, ranks):
+            on_event(line)
     return train_further(trainer, folder, config, on_update=on_update, on_event=on_event)
 
 
 def train_further(
     trainer: Trainer,
-    folder: RunFolder,
+    folder: RunFolder | None,
     config: Config,
     *,
     on_update: Callable[[int, Metrics], None] | None = None,

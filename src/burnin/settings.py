@@ -177,13 +177,14 @@ class SchemeSettings(_Section):
 
     `beta` is a number, or points [[update, value], …] that it passes through in straight lines. It may be
     that of the arms from noise, or from data, only; `pooled` puts both arms' negatives into one contrast,
-    whose weight is 1.
+    whose weight is 1. With `exchange` the chains of a bank travel between processes (docs/scale.md).
     """
 
     name: Literal["data", "noise", "persistent", "refresh", "hybrid", "none"]
     lam: float = 25.0
     bank_size: Count = 10_000
     refresh: Share = 0.05
+    exchange: bool = False
     beta: float | KnotList = 0.0
     beta_on: Literal["noise", "data", "both"] = "both"
     variant: Literal["default", "no_positive", "batch_corrected", "true_objective"] = "default"
