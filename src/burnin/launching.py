@@ -141,8 +141,8 @@ def _verdict(workers: list[Worker], failed: Worker) -> int:
     first, code = workers[0], failed.process.returncode
     if first.rank == 0 and first.process.returncode < 0:
         raise LostProcessError(
-            f"process 0 of {len(workers)} was ended by signal {-first.process.returncode}; checkpoints are "
-            "whole: go on with --resume"
+            f"process 0 of {len(workers)} was ended by signal {-first.process.returncode}; the last checkpoint "
+            "is whole: go on with --resume"
         )
     if failed is not first and code > 0 and code != LostProcessError.exit_code and failed.last_line():
         print(failed.last_line(), file=sys.stderr)

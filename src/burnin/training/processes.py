@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from typing import Literal, final, get_args
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from burnin.closed_form import closed_form
 from burnin.core import BurninError, InputError
 from burnin.energies import spectral
+from burnin.limits import brief
 from burnin.ranks import ALONE, Ranks
 
 Strategy = Literal["ddp", "fsdp"]
@@ -67,10 +69,11 @@ class Processes(Ranks):
         try:
             torch.distributed.all_reduce(total)
         except RuntimeError as error:
-            reason = " ".join(str(error).split())[:120]
+            # gloo begins with the place in its own source, and ends with advice for its own users.
+            reason = re.sub(r"^\[\S+\] ", "", str(error)).split(". ")[0]
             raise LostProcessError(
-                f"another process of this run has ended, and so does this one ({reason}); checkpoints are "
-                "whole: go on with --resume, with as many processes as you like"
+                f"another process of this run is gone, and so this one ends ({brief(reason)}); the last "
+                "checkpoint is whole: go on with --resume, with as many processes as you like"
             ) from error
         return total
 

@@ -14,6 +14,8 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 def share_out(energy: nn.Module, size: int) -> None:
     """Lets each of `size` processes keep its part of the weights."""
+    for parameter in energy.parameters():  # channels-last kernels cannot be shared out as they lie
+        parameter.data = parameter.data.contiguous()
     sharded = fully_shard(energy, mesh=init_device_mesh("cpu", (size,)), reshard_after_forward=False)
     sharded.set_reshard_after_backward(False)
     # Gradients are added up, not averaged; gloo knows only sums.
@@ -41,4 +43,5 @@ def part_like(x: Tensor, weight: Tensor) -> Tensor:
     """The part of x that a process holds of `weight`."""
     if not isinstance(weight, DTensor) or isinstance(x, DTensor):
         return x
-    return distribute_tensor(x, weight.device_mesh, weight.placements)
+    # Every process has read the whole: nothing needs to be sent.
+    return distribute_tensor(x, weight.device_mesh, weight.placements, src_data_rank=None)

@@ -325,7 +325,7 @@ class Trainer:
         ranks, tensors = self.parts.ranks, dict(snapshot.tensors)
         if ranks.size == 1:
             return snapshot
-        for name, value in snapshot.tensors.items():
+        for name, value in sorted(snapshot.tensors.items()):
             if name.startswith("start."):
                 tensors[name] = ranks.gather(value, int(ranks.sum(torch.tensor(len(value)))))
                 continue
