@@ -93,6 +93,8 @@ def sample(
         str | None, typer.Option("--class", help="Of a classifier (JEM): which class, by name or number.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over existing files.")] = False,
+    devices: Devices = 1,
+    nodes: Nodes = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Draw samples from a trained model, by chains that start at noise; of a table, rows like its own."""
@@ -100,14 +102,15 @@ def sample(
     from burnin.drawing import Request, draw
     from burnin.evaluation.classes import accept_class
     from burnin.interop.sources import open_folder
+    from burnin.launching import take_part
     from burnin.rng import Streams
     from burnin.runs import available_cores
 
-    console = make_console()
     request = Request(number, output, steps, keep, keep_every, block, force)
-    opened = open_folder(
-        run, lambda config: build_engine(config, threads=available_cores(), say=console.print)
-    )
+    ranks = take_part(devices, nodes)
+    console = make_console(quiet=ranks.rank > 0)
+    threads = max(1, available_cores() // ranks.neighbours)
+    opened = open_folder(run, lambda config: build_engine(config, threads=threads, say=console.print), ranks)
     use_threads(opened.config)
     accept = None if of_class is None else accept_class(opened.model, of_class)
     with stages_bar(console) as report:
@@ -115,7 +118,7 @@ def sample(
     if outcome is not Outcome.OK:
         console.print(f"warning: {outcome.message}")
     console.print(f"{number} samples in {output}")
-    if as_json:
+    if as_json and ranks.rank == 0:
         print(json.dumps({"samples": number, "file": str(output), "outcome": outcome.name}))
 
 
