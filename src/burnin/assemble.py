@@ -31,14 +31,17 @@ from burnin.samplers import (
 )
 from burnin.settings import FROM_NOISE, Config
 from burnin.training import FisherScale, GuardSettings, Parts, Trainer, load_checkpoint
+from burnin.training.frugal import Frugal
 from burnin.training.schedules import rate_factor
 
 
 def build_engine(
     config: Config, *, threads: int | None = None, say: Callable[[str], None] | None = None
 ) -> Engine:
-    """How the configured chains are computed."""
-    return Engine(config.run.compile, threads=threads, say=say)
+    """How the configured chains are computed; those in pieces or in bfloat16 are not compiled."""
+    if config.run.frugal and config.run.compile == "always":
+        raise InputError("run.compile is always, but run.pieces and run.precision work on plain chains only")
+    return Engine("never" if config.run.frugal else config.run.compile, threads=threads, say=say)
 
 
 def build_base(config: Config) -> MixtureBase | None:
@@ -107,6 +110,7 @@ def build_trainer(
         engine=engine or build_engine(config),
         classification=_classification(config, energy, data, streams, ranks),
         ranks=ranks,
+        frugal=Frugal(config.run.pieces, config.run.precision == "bf16") if config.run.frugal else None,
     )
     return Trainer(parts, batch_size=config.run.batch_size, streams=streams)
 

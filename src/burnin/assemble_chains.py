@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from burnin.core import InputError, Sampler, Start
+from burnin.ranks import ALONE, Ranks
 from burnin.samplers import (
     HMC,
     MALA,
@@ -15,7 +16,6 @@ from burnin.samplers import (
     OverGradientNorm,
     TargetAcceptance,
 )
-from burnin.ranks import ALONE, Ranks
 from burnin.settings import Config, SamplerSettings, SchemeSettings
 from burnin.starts import Bank, FromData, FromNoise
 from burnin.training import Arm

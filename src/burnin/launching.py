@@ -53,7 +53,12 @@ def start_processes(devices: int, nodes: int) -> int | None:
         Worker.start(first + local, {**shared, "RANK": str(first + local), "LOCAL_RANK": str(local)})
         for local in range(devices)
     ]
-    return _watch(workers)
+    try:
+        return _watch(workers)
+    finally:
+        for worker in workers:
+            if worker.said is not None:
+                worker.said.close()
 
 
 def take_part(devices: int, nodes: int, strategy: Strategy = "ddp") -> Ranks:
@@ -89,7 +94,7 @@ class Worker:
     @classmethod
     def start(cls, rank: int, variables: dict[str, str]) -> Worker:
         """This command again, as one of several."""
-        said = None if rank == 0 else tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
+        said = None if rank == 0 else tempfile.TemporaryFile()  # noqa: SIM115  (closed when all have ended)
         process = subprocess.Popen(
             [sys.executable, "-m", "burnin.cli", *sys.argv[1:]],
             env={**os.environ, **variables},
@@ -141,8 +146,8 @@ def _verdict(workers: list[Worker], failed: Worker) -> int:
     first, code = workers[0], failed.process.returncode
     if first.rank == 0 and first.process.returncode < 0:
         raise LostProcessError(
-            f"process 0 of {len(workers)} was ended by signal {-first.process.returncode}; the last checkpoint "
-            "is whole: go on with --resume"
+            f"process 0 of {len(workers)} was ended by signal {-first.process.returncode}; the last "
+            "checkpoint is whole: go on with --resume"
         )
     if failed is not first and code > 0 and code != LostProcessError.exit_code and failed.last_line():
         print(failed.last_line(), file=sys.stderr)

@@ -39,7 +39,7 @@ class Ranks(ABC):
     def sum(self, x: Tensor) -> Tensor:
         """The sum of every process's x; the same bits on each."""
 
-    def place(self, energy: nn.Module, *, averaged: bool) -> None:
+    def place(self, energy: nn.Module, *, averaged: bool) -> None:  # noqa: B027  (most have nothing to do)
         """Lays out the weights, before an optimiser knows them: by default all of them on each process.
 
         Arguments:
@@ -47,7 +47,7 @@ class Ranks(ABC):
             averaged: whether a running average of them is kept.
         """
 
-    def renew(self, energy: nn.Module) -> None:
+    def renew(self, energy: nn.Module) -> None:  # noqa: B027
         """Called when the weights have changed."""
 
     def whole(self, x: Tensor) -> Tensor:

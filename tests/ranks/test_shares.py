@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from burnin.assemble import build_trainer
+from burnin.assemble import build_trainer, model_of
 from burnin.config import load_config
-from burnin.core import InputError
+from burnin.core import InputError, Outcome
+from burnin.drawing import Request, draw
+from burnin.evaluation.bridge import MixtureBase
+from burnin.evaluation.likelihood import log_normaliser
 from burnin.objectives import VARIANTS, Negatives, Variant, contrast
 from burnin.ranks import ALONE, Ranks
+from burnin.rng import Streams
 from burnin.samplers import MALA, run
 from burnin.samplers.blocks import Share
 from burnin.training.checkpoint import Snapshot
@@ -47,8 +54,7 @@ def test_the_contrast_of_three_processes_is_that_of_one(
     def learn(ranks: Ranks) -> tuple[list[float], list[Tensor]]:
         energy = network()
         arms = [
-            Negatives(ranks.own(x), w, beta, variant, pool)
-            for x, w in zip((near, far), weight, strict=True)
+            Negatives(ranks.own(x), w, beta, variant, pool) for x, w in zip((near, far), weight, strict=True)
         ]
         loss, infos = contrast(energy, ranks.own(data), arms, temperature=0.5, ranks=ranks)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -78,13 +84,10 @@ def test_chains_have_the_same_noise_wherever_they_run() -> None:
     start = torch.randn(7, 4, generator=torch.Generator().manual_seed(2)).double()
     sampler = MALA(0.3, 1.0)
 
-    def energy(x: Tensor) -> Tensor:
-        return 0.5 * x.square().sum(1)
-
     def walk(ranks: Ranks) -> Tensor:
-        state = sampler.init(energy, ranks.own(start))
+        state = sampler.init(bowl, ranks.own(start))
         stream, share = torch.Generator().manual_seed(3), Share.of(ranks, [7])
-        result = run(sampler, energy, state, num_steps=130, generator=stream, share=share)
+        result = run(sampler, bowl, state, num_steps=130, generator=stream, share=share)
         return ranks.gather(result.state.position, 7)
 
     for ends in together(3, walk):
@@ -156,6 +159,30 @@ def test_a_bank_without_exchange_keeps_chains_where_they_are() -> None:
     assert torch.cat([first[0], second[0]]).shape == before.tensors["start.bank.position"].shape
     for old, new in (first, second):
         assert int((old != new).any(1).sum()) == 11, "half of the batch is drawn from each half of the bank"
+
+
+def test_samples_and_a_normaliser_are_those_of_one(tmp_path: Path) -> None:
+    config = load_config("rings", [*SMALL, *PLAIN, "scheme.name=noise", "run.compile=never"])
+
+    def use(ranks: Ranks, request: Request) -> tuple[Tensor, list[float]]:
+        model = replace(model_of(build_trainer(config), config), ranks=ranks)
+        assert draw(model, request, Streams(1)["sample"], lambda *_: None) is Outcome.OK
+        ranks.any(False)  # the file is whole
+        stream = Streams(2)["normaliser"]
+        base = MixtureBase.fit(1.5 * torch.randn(200, 2, generator=stream))
+        z = log_normaliser(bowl, 1.0, base, generator=stream, particles=31, most_laws=20, ranks=ranks)
+        return torch.from_numpy(np.load(request.output)), [z.lower, z.upper, z.lower_error, z.acceptance]
+
+    samples, numbers = use(ALONE, Request(25, tmp_path / "alone.npy", block=10))
+    assert samples.shape == (25, 10)
+    shared = Request(25, tmp_path / "shared.npy", block=10)
+    for found, said in together(3, partial(use, request=shared)):
+        torch.testing.assert_close(found, samples, rtol=1e-5, atol=1e-5)
+        assert said == pytest.approx(numbers, rel=1e-9)
+
+
+def bowl(x: Tensor) -> Tensor:
+    return 0.5 * x.square().sum(1)
 
 
 def test_what_cannot_be_shared_is_refused() -> None:

@@ -137,9 +137,7 @@ def join_processes(strategy: Strategy = "ddp") -> Ranks:
         from lightning_fabric import Fabric
         from lightning_fabric.plugins.environments import TorchElasticEnvironment
     except ImportError as error:
-        raise InputError(
-            "several processes need lightning-fabric: pip install 'burnin[cluster]'"
-        ) from error
+        raise InputError("several processes need lightning-fabric: pip install 'burnin[cluster]'") from error
     logging.getLogger("lightning_fabric").setLevel(logging.ERROR)
     here = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     fabric = Fabric(

@@ -30,6 +30,7 @@ from burnin.training.checkpoint import (
 from burnin.training.direct import direct_update, objective_tensors, pack_objective, restore_objective
 from burnin.training.folder import MetricsLog, RunFolder
 from burnin.training.force import chain_noise, first_force
+from burnin.training.frugal import FrugalEnergy
 from burnin.training.fused import Learned, fused_update
 from burnin.training.guard import Guard, GuardSettings
 from burnin.training.interrupt import ctrl_c
@@ -67,10 +68,16 @@ class Trainer:
             raise InputError("the contrast needs arms, and an objective without chains has none")
         if self._direct is not None and parts.ranks.size > 1:
             raise InputError("an objective without chains is trained by one process; take --devices 1")
+        if self._direct is not None and parts.frugal is not None:
+            raise InputError("run.pieces and run.precision are of chains; leave them out without chains")
         if batch_size < parts.ranks.size:
             raise InputError(
                 f"batch_size is {batch_size} for {parts.ranks.size} processes; each needs a row at least"
             )
+        self._frugal: FrugalEnergy | None = None
+        if parts.frugal is not None:
+            parts.frugal.require_safe(parts.energy, parts.arms)
+            self._frugal = FrugalEnergy(parts.energy, parts.frugal)
         self.guard = Guard(parts.guard) if parts.guard is not None else None
         spectral.rest(parts.energy)  # chains and losses of an update see one energy
         self.averaged: AveragedModel | None = None
@@ -110,7 +117,7 @@ class Trainer:
         # Drawn alike by all processes, so that numbers do not depend on how many share a batch.
         batch = parts.data.sample(self.batch_size, self.streams["data"])
         data = parts.ranks.own(batch)
-        energy = self.engine.prepare(parts.energy, data, self._native)
+        energy = self._frugal or self.engine.prepare(parts.energy, data, self._native)
         if self._native is None and isinstance(energy, Prepared):
             self._native = energy.built.library is not None
         if parts.scale is not None:
