@@ -178,7 +178,8 @@ def test_samples_and_a_normaliser_are_those_of_one(tmp_path: Path) -> None:
     shared = Request(25, tmp_path / "shared.npy", block=10)
     for found, said in together(3, partial(use, request=shared)):
         torch.testing.assert_close(found, samples, rtol=1e-5, atol=1e-5)
-        assert said == pytest.approx(numbers, rel=1e-9)
+        assert said[:3] == pytest.approx(numbers[:3], rel=1e-9)
+        assert said[3] == pytest.approx(numbers[3], rel=1e-6), "a mean of 32-bit means"
 
 
 def bowl(x: Tensor) -> Tensor:

@@ -132,4 +132,5 @@ class Bank:
         return torch.cat(places)
 
     def _here(self, places: Tensor) -> Tensor:
-        return (places >= self._held.start) & (places < self._held.stop)
+        here: Tensor = (places >= self._held.start) & (places < self._held.stop)
+        return here

@@ -187,9 +187,9 @@ def unpack_optimizer(optimizer: torch.optim.Optimizer, snapshot: Snapshot, ranks
             raise ValueError("its groups have other settings")
         _require_shapes(optimizer, entries)
         weights = [weight for group in optimizer.param_groups for weight in group["params"]]
-        for index, entry in entries.items():
+        for place, entry in entries.items():
             for key in entry.keys() & set(LIKE_WEIGHTS):
-                entry[key] = ranks.part(entry[key], weights[index])
+                entry[key] = ranks.part(entry[key], weights[place])
         optimizer.load_state_dict({"state": entries, "param_groups": groups})
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RuntimeError) as error:
         raise CheckpointError(
