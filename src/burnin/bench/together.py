@@ -24,11 +24,11 @@ from burnin.ranks import Ranks
 from burnin.training import Trainer
 
 BOUND = 0.85
-PLAIN = ("run.tensorboard=false", "scheme.name=hybrid", "sampler.num_steps=20")
+PLAIN = ("run.tensorboard=false", "scheme.name=hybrid", "sampler.num_steps=10")
 CASES = {
-    "rings, perceptron 3 × 512, batch 512": (
+    "rings, perceptron 3 × 512, batch 128": (
         "rings",
-        (*PLAIN, "model.width=512", "run.batch_size=512", "sampler_from_noise={}", "model.average=0"),
+        (*PLAIN, "model.width=512", "run.batch_size=128", "sampler_from_noise={}", "model.average=0"),
     ),
     "digits 8×8, ConvNet n_f = 32, batch 64": (
         "images-quick",
