@@ -10,6 +10,8 @@ from typing import Any
 
 from burnin.bench import write_page
 from burnin.bench.contestants import WEIGHTED
+from burnin.bench.together import write_together
+from burnin.bench.traffic import on_paper_words
 from burnin.studies import (
     bench_density,
     critic_cost,
@@ -41,6 +43,7 @@ PAGES = (
     ROOT / "docs" / "measures.md",
     ROOT / "docs" / "trust.md",
     ROOT / "docs" / "jem.md",
+    ROOT / "docs" / "scale.md",
 )
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
@@ -106,6 +109,8 @@ def pieces() -> dict[str, str]:
         "jem": _measured("jem", jem.summary),
         "fuzz": _fuzzed(_read("fuzz")),
         "measures": _pictures_measured(_read("measures")),
+        "scale": _shared(_read("scale")),
+        "scale-paper": on_paper_words(_read("scale")["on_paper"]),
     }
 
 
@@ -165,6 +170,16 @@ def _pictures_measured(table: dict[str, Any]) -> str:
         + "\n".join(lines)
         + "\n\n"
         f"{_origin(table, row)}"
+    )
+
+
+def _shared(result: dict[str, Any]) -> str:
+    """One process against several, and what else the machine did."""
+    made = result["made_by"]
+    return (
+        f"{write_together(result)}\n\n`{made['command']}`, seed {result['settings']['seed']}, commit "
+        f"{made['commit']}, {made['time'][:10]}, {made['machine']}, {made['processor']}, "
+        f"torch {made['torch']}; load of the machine {made['load_average'][0]:.1f} before and {made['load_average'][1]:.1f} after.\n"
     )
 
 

@@ -125,3 +125,26 @@ def on_paper(config: Config, shape: tuple[int, int, int], hardware: Hardware) ->
         "assumed": asdict(hardware),
         "gpus": rows,
     }
+
+
+def on_paper_words(paper: dict[str, Any]) -> str:
+    """The table for the docs, and what it assumes."""
+    lines = [
+        "| GPUs | gradients, MB | energies, kB | a bank's exchange, MB | computing, s | sending, s | "
+        "drawing, s | efficiency |",
+        "|---" * 8 + "|",
+    ]
+    for gpus, row in paper["gpus"].items():
+        lines.append(
+            f"| {gpus} | {row['gradients'] / 1e6:.1f} | {row['energies'] / 1e3:.1f} | "
+            f"{row['exchange_bytes'] / 1e6:.1f} | {row['compute_seconds']:.2f} | {row['send_seconds']:.4f} | "
+            f"{row['draw_seconds']:.3f} | {row['efficiency']:.3f} |"
+        )
+    assumed = paper["assumed"]
+    return "\n".join(lines) + (
+        f"\n\n{paper['weights']:,} weights, {paper['flops_of_a_gradient'] / 1e9:.2f} GFLOP for a gradient, "
+        f"{paper['chain_steps']:,} of them on each GPU. Assumed: {assumed['flops'] / 1e12:g} TFLOP/s, "
+        f"{assumed['bandwidth'] / 1e9:g} GB/s and {1e6 * assumed['latency']:g} µs between GPUs, "
+        f"{assumed['normals'] / 1e9:g} billion normal numbers a second. The exchange is that "
+        "of a bank with `scheme.exchange`, and not in the times.\n"
+    )
