@@ -179,7 +179,8 @@ def _shared(result: dict[str, Any]) -> str:
     return (
         f"{write_together(result)}\n\n`{made['command']}`, seed {result['settings']['seed']}, commit "
         f"{made['commit']}, {made['time'][:10]}, {made['machine']}, {made['processor']}, "
-        f"torch {made['torch']}; load of the machine {made['load_average'][0]:.1f} before and {made['load_average'][1]:.1f} after.\n"
+        f"torch {made['torch']}; load of the machine {made['load_average'][0]:.1f} before and "
+        f"{made['load_average'][1]:.1f} after.\n"
     )
 
 

@@ -68,6 +68,7 @@ def test_there_are_examples() -> None:
                 "measures",
                 "trust",
                 "jem",
+                "scale",
             )
         ),
     ],

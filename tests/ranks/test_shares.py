@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from burnin.assemble import build_trainer, model_of
+from burnin.bench.together import Counted
+from burnin.bench.traffic import traffic_of
 from burnin.config import load_config
 from burnin.core import InputError, Outcome
 from burnin.drawing import Request, draw
@@ -184,6 +186,24 @@ def test_samples_and_a_normaliser_are_those_of_one(tmp_path: Path) -> None:
 
 def bowl(x: Tensor) -> Tensor:
     return 0.5 * x.square().sum(1)
+
+
+@pytest.mark.parametrize("exchange", [False, True])
+def test_the_traffic_on_paper_is_that_of_an_update(exchange: bool) -> None:
+    changes = ["scheme.name=persistent", "scheme.bank_size=60", f"scheme.exchange={str(exchange).lower()}"]
+    config = load_config("rings", [*SMALL, *PLAIN, *changes, "sampler.scale=none"])
+
+    def count(ranks: Ranks) -> tuple[int, int]:
+        counted = Counted(ranks)
+        trainer = build_trainer(config, ranks=counted)
+        trainer.update()
+        counted.any(False)  # Ctrl-C
+        weights = sum(parameter.numel() for parameter in trainer.parts.energy.parameters())
+        paper = traffic_of(weights, 22, [22], 22 * 10 if exchange else 0)
+        assert (counted.bytes, counted.messages) == (paper.total, paper.messages)
+        return counted.bytes, counted.messages
+
+    assert len(set(together(2, count))) == 1
 
 
 def test_what_cannot_be_shared_is_refused() -> None:
