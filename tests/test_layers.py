@@ -25,8 +25,10 @@ ON_CORE = {"stein", "sources", "limits", "ranks"}
 """Of layer 0, what stands on core: on its gradient of energies, on its errors."""
 LAYER = {room: layer for layer, rooms in LAYERS.items() for room in rooms}
 TOP = 4
-HEAVY = ("pyarrow", "matplotlib", "typer", "rich", "sklearn", "jinja2", "tensorboard", "pandas", "burnin.cli")
-HEAVY += ("lightning_fabric", "torch.distributed.fsdp")
+HEAVY = (
+    *("pyarrow", "matplotlib", "typer", "rich", "sklearn", "jinja2", "tensorboard", "pandas", "burnin.cli"),
+    *("lightning_fabric", "torch.distributed.fsdp"),
+)
 
 
 def layer_of(room: str) -> int:

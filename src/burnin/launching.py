@@ -15,7 +15,7 @@ from typing import IO
 
 from burnin.core import InputError
 from burnin.ranks import Ranks
-from burnin.training.processes import LostProcessError, Strategy, join_processes, started_together
+from burnin.training.processes import LostProcessError, join_processes, started_together
 
 LOOK_SECONDS = 0.1
 GRACE_SECONDS = 10.0
@@ -61,7 +61,7 @@ def start_processes(devices: int, nodes: int) -> int | None:
                 worker.said.close()
 
 
-def take_part(devices: int, nodes: int, strategy: Strategy = "ddp") -> Ranks:
+def take_part(devices: int, nodes: int, strategy: str = "ddp") -> Ranks:
     """The processes that share this command; where they are to be started, the program ends with them."""
     code = start_processes(devices, nodes)
     if code is not None:

@@ -39,7 +39,10 @@ class Processes(Ranks):
             optimiser's moments on each, with the weights put together once for each update.
     """
 
-    def __init__(self, strategy: Strategy = "ddp") -> None:
+    def __init__(self, strategy: str = "ddp") -> None:
+        if strategy not in get_args(Strategy):
+            known = ", ".join(get_args(Strategy))
+            raise InputError(f"the strategy is {strategy!r}; it must be one of {known}")
         self.strategy = strategy
         self._rank = torch.distributed.get_rank()
         self._size = torch.distributed.get_world_size()
@@ -121,14 +124,12 @@ def started_together() -> bool:
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
 
 
-def join_processes(strategy: Strategy = "ddp") -> Ranks:
+def join_processes(strategy: str = "ddp") -> Ranks:
     """Meets the other processes, where there are any.
 
     Raises:
         InputError: when lightning-fabric is missing, or the variables are.
     """
-    if strategy not in get_args(Strategy):
-        raise InputError(f"the strategy is {strategy!r}; it must be one of {', '.join(get_args(Strategy))}")
     if not started_together():
         return ALONE
     if missing := [name for name in VARIABLES if name not in os.environ]:
