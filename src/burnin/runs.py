@@ -48,16 +48,17 @@ def opened_run(
             held = read_run_config(path)
             if config is not None and config != held:
                 raise InputError(
-                    f"{path} holds a run with other settings; resume it without --set, or choose another --out"
+                    f"{path} holds a run with other settings; resume it without --set, "
+                    "or choose another --out"
                 )
             trainer = build_trainer(in_folder(held, path), engine)
-            # A run that was killed before its first checkpoint begins at the start.
-            if checkpoint_steps(path):
+            if checkpoint_steps(path) or any(read_metrics(folder.metrics_path)):
                 trainer.restore(load_checkpoint(path))
-            if trainer.step < held.run.updates:
-                said = folder.recover(trainer.step)
-                if on_event is not None:
-                    on_event(said)
+            else:  # it was killed before its first checkpoint, and begins at the start
+                write_origin(path)
+            said = folder.recover(trainer.step)
+            if on_event is not None and trainer.step < held.run.updates:
+                on_event(said)
             yield trainer, folder, held
         return
     if config is None:
@@ -65,9 +66,8 @@ def opened_run(
     trainer = build_trainer(config, engine)
     folder = RunFolder(path)
     with closing(folder):
+        write_text_atomically(folder.config_path, dump_config(config))  # it makes the folder that of a run
         write_origin(path)
-        # Last, as it is what makes a folder that of a run.
-        write_text_atomically(folder.config_path, dump_config(config))
         yield trainer, folder, config
 
 

@@ -159,7 +159,7 @@ def test_a_payload_cut_short_by_a_crash_is_never_seen(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(StorageError, match="No space .* make room"):
+    with pytest.raises(StorageError, match=r"No space .* make room"):
         save_checkpoint(tmp_path, 2, snapshot(2))
     assert files(tmp_path) == before
     assert_same(load_checkpoint(tmp_path), snapshot(1))

@@ -86,22 +86,22 @@ def save_checkpoint(folder: Path, step: int, snapshot: Snapshot, *, keep: int = 
             (folder / tensor_name).unlink(missing_ok=True)
         raise
     with telling(folder):
-        for old in checkpoint_steps(folder)[:-keep]:
-            _json_path(folder, old).unlink()
         for file in folder.glob("checkpoint-*.safetensors"):
-            # Tensors written anew for the same step.
+            # Tensors that were written for the same step before.
             if file.stem.startswith(f"{path.stem}-") and file.name != tensor_name:
                 file.unlink()
-        for file in nameless(folder):
+        for file in outdated(folder, keep=keep):
             file.unlink()
     return path
 
 
-def nameless(folder: Path) -> list[Path]:
-    """Tensors of checkpoints that are gone, or that were never finished."""
-    wanted = {name.stem for name in folder.glob("checkpoint-*.json")}
+def outdated(folder: Path, *, keep: int = 2) -> list[Path]:
+    """Checkpoints but for the newest `keep`, and tensors of those that are gone or were never finished."""
+    old = [_json_path(folder, step) for step in checkpoint_steps(folder)[:-keep]]
+    wanted = {path.stem for path in folder.glob("checkpoint-*.json")} - {path.stem for path in old}
     files = sorted(folder.glob("checkpoint-*.safetensors"))
-    return [file for file in files if file.stem.rsplit("-", 1)[0] not in wanted]
+    # A checkpoint's JSON goes first: it must not name tensors that are not there.
+    return [*old, *(file for file in files if file.stem.rsplit("-", 1)[0] not in wanted)]
 
 
 def checkpoint_steps(folder: Path) -> list[int]:

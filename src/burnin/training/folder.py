@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from burnin.core import InputError
 from burnin.limits import parse_json
 from burnin.storage import telling, unfinished, write_text_atomically
-from burnin.training.checkpoint import nameless
+from burnin.training.checkpoint import outdated
 from burnin.training.locking import LOCK_FILE, hold
 
 if TYPE_CHECKING:
@@ -58,13 +58,12 @@ class RunFolder:
         said = [f"goes on from update {step}"]
         if lost:
             said.append(f"{lost} logged after it {'is' if lost == 1 else 'are'} made again")
-        halves = [*unfinished(self.path), *nameless(self.path)]
+        left = [*unfinished(self.path), *outdated(self.path)]
         with telling(self.path):
-            for file in halves:
+            for file in left:
                 file.unlink()
-        if halves:
-            count = "1 file" if len(halves) == 1 else f"{len(halves)} files"
-            said.append(f"{count} left unfinished removed")
+        if left:
+            said.append(f"{len(left)} file{'s' if len(left) > 1 else ''} that a killed run left removed")
         return "; ".join(said)
 
     @staticmethod

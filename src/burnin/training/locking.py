@@ -1,4 +1,4 @@
-"""One writer for a folder. The lock is the operating system's: it ends with its process, however that ends."""
+"""One writer for a folder, by a lock of the operating system: it ends with its process, however that ends."""
 
 from __future__ import annotations
 
