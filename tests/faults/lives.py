@@ -1,4 +1,4 @@
-"""A small training in a process of its own that is killed: at a moment, before a file call, in a file's midst.
+"""A small training in a process of its own that is killed: at a moment, before a file call, in mid-file.
 
 Processes are forked from this one, which has imported everything and computed nothing: a life then takes
 a fraction of a second, most of it training.
@@ -228,9 +228,13 @@ def _die() -> None:
     time.sleep(60)
 
 
-def draw_death(kind: Kind, whole: Life, chance: random.Random) -> Death:
-    """A death within the first third of what a whole life takes, so that a run dies several times."""
-    after = chance.random() * whole.seconds / 3 if kind == "moment" else chance.randrange(whole.calls // 3)
+def draw_death(kind: Kind, whole: Life, chance: random.Random, idle: int) -> Death:
+    """A death within the first third of what a whole life takes, so that a run dies several times.
+
+    After `idle` lives that did not get on, it comes later: the machine may have become slower.
+    """
+    share = chance.random() * (1 + idle / 3) / 3
+    after = share * whole.seconds if kind == "moment" else int(share * whole.calls)
     return Death(kind, after, chance.random())
 
 

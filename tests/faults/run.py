@@ -71,9 +71,9 @@ class Room:
         end, lives = self.whole(run)
         folder = self.folder / "killed"
         shutil.rmtree(folder, ignore_errors=True)
-        row, newest = json.loads(json.dumps(NOTHING)), 0
+        row, newest, idle = json.loads(json.dumps(NOTHING)), 0, 0
         for _ in range(MOST_LIVES):
-            life = live(folder, run, draw_death(kind, lives[kind], chance))
+            life = live(folder, run, draw_death(kind, lives[kind], chance, idle))
             row["seconds"] += life.seconds
             fault = damage(folder, life, newest)
             if fault is not None:
@@ -85,6 +85,7 @@ class Room:
                     row["differing"].append({"run": number, "fault": differs})
                 break
             steps = checkpoint_steps(folder)
+            idle = 0 if steps and steps[-1] > newest else idle + 1
             newest = steps[-1] if steps else 0
             row["kills"] += 1
             row["before_the_first_checkpoint"] += not steps

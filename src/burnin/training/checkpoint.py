@@ -68,7 +68,6 @@ def save_checkpoint(folder: Path, step: int, snapshot: Snapshot, *, keep: int = 
     payload = safetensors.torch.save(tensors, metadata={"format": FORMAT})
     digest = hashlib.sha256(payload).hexdigest()
     tensor_name = f"checkpoint-{step:09d}-{digest[:8]}.safetensors"
-    known = (folder / tensor_name).exists()
     write_atomically(folder / tensor_name, payload)
     state = {
         "format": FORMAT,
@@ -82,7 +81,7 @@ def save_checkpoint(folder: Path, step: int, snapshot: Snapshot, *, keep: int = 
     try:
         write_atomically(path, json.dumps(state, indent=1, allow_nan=False).encode())
     except StorageError:
-        if not known:  # tensors that no checkpoint names would only fill the disk further
+        if not path.exists():  # tensors that no checkpoint names would only fill the disk further
             (folder / tensor_name).unlink(missing_ok=True)
         raise
     with telling(folder):

@@ -14,7 +14,7 @@ PATIENCE = 3.0
 """Seconds that a folder is waited for: processes whose parent was killed need a moment to end."""
 
 
-def hold(folder: Path, *, patience: float = PATIENCE) -> BaseFileLock:
+def hold(folder: Path) -> BaseFileLock:
     """Takes a folder, which must be there, until the lock is released or forgotten, or the process ends.
 
     The same thread of a process may take it again.
@@ -24,11 +24,11 @@ def hold(folder: Path, *, patience: float = PATIENCE) -> BaseFileLock:
         StorageError: when nothing can be written there.
     """
     lock = FileLock(folder / LOCK_FILE, is_singleton=True)
-    try:
-        with telling(folder):
-            lock.acquire(timeout=patience)
-    except Timeout as error:
-        raise InputError(
-            f"{folder} is in use by another process of burnin; wait until it ends, or choose another --out"
-        ) from error
+    with telling(folder):
+        try:
+            lock.acquire(timeout=PATIENCE)
+        except Timeout as error:
+            raise InputError(
+                f"{folder} is in use by another process of burnin; wait until it ends, or choose another --out"
+            ) from error
     return lock
