@@ -131,6 +131,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help=f"where rows are kept and gone on from, such as {ROWS}")
     given = parser.parse_args()
     rows: dict[str, Any] = {}
+    made_by = provenance()
     if given.out and given.out.exists():
         rows = json.loads(given.out.read_text(encoding="utf-8"))["rows"]
     cells = [(run, kind) for run in RUNS for kind in KINDS]
@@ -144,7 +145,7 @@ def main() -> int:
                 number = row["ends"] + len(row["corrupted"])
                 rows[name] = row = added(row, room.killed(run, kind, number))
                 if given.out:
-                    _write(given.out, given, rows)
+                    _write(given.out, given, made_by, rows)
             bad = len(row["corrupted"]), len(row["differing"])
             print(f"{name}: {row['kills']} kills, {row['ends']} ends, {bad[0]} corrupted, {bad[1]} differing")
             for fault in (row["corrupted"] + row["differing"])[:3]:
@@ -153,8 +154,8 @@ def main() -> int:
     return 1 if any(row["corrupted"] or row["differing"] for row in rows.values()) else 0
 
 
-def _write(path: Path, given: argparse.Namespace, rows: dict[str, Any]) -> None:
-    told = provenance() | {"command": f"python -m tests.faults.run --kills {given.kills} --seed {given.seed}"}
+def _write(path: Path, given: argparse.Namespace, made_by: dict[str, Any], rows: dict[str, Any]) -> None:
+    told = made_by | {"command": f"python -m tests.faults.run --kills {given.kills} --seed {given.seed}"}
     rows = {name: row | {"seconds": round(row["seconds"], 2)} for name, row in rows.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"made_by": told, "seed": given.seed, "rows": rows}

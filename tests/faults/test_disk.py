@@ -84,33 +84,43 @@ def test_a_disk_that_fills_up_at_any_write(
     assert when > 30
 
 
-def in_a_small_disk(tmp_path: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """Runs a script in a namespace of its own, where it may mount a disk at ./disk."""
-    if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"]).returncode:
-        pytest.skip("needs to mount a small disk")
-    (tmp_path / "disk").mkdir()
-    burnin = f"{sys.executable} -m burnin.cli train recipe.toml --out disk/run --set run.tensorboard=true"
-    return subprocess.run(
-        ["unshare", "-rm", "sh", "-c", f'burnin() {{ {burnin} "$@"; }}\n{script}'],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+SMALL_DISK = """
+import subprocess, sys
+from burnin.cli import main
+
+def mount(*how):
+    if subprocess.run(["mount", "-o", *how]).returncode:
+        sys.exit(99)
+
+def train(*more):
+    sys.argv = ["burnin", "train", "recipe.toml", "--out", "disk/run", *more]
+    try:
+        main()
+        print("ended")
+    except SystemExit as end:
+        print("ended", end.code)
+
+mount("size=100k", "-t", "tmpfs", "tmpfs", "disk")
+train("--set", "run.tensorboard=true")
+mount("remount,ro", "disk")
+train("--resume")
+mount("remount,rw,size=10m", "disk")
+train("--resume")
+subprocess.run(["cp", "-r", "disk/run", "end"])
+"""
 
 
 def test_a_real_full_disk_and_a_real_read_only_one(tmp_path: Path, recipe: str) -> None:
-    done = in_a_small_disk(
-        tmp_path,
-        "mount -t tmpfs -o size=100k tmpfs disk || exit 99\n"
-        "burnin; echo full $?\n"
-        "mount -o remount,ro disk; burnin --resume; echo closed $?\n"
-        "mount -o remount,rw,size=10m disk; burnin --resume; echo $?\n"
-        "cp -r disk/run end",
-    )
-    if done.returncode == 99:
+    """In a namespace of its own, where a user may mount a disk."""
+    if shutil.which("unshare") is None:
         pytest.skip("needs to mount a small disk")
-    assert done.stdout.split("\n")[:3] == ["full 2", "closed 2", "0"], done.stderr
+    (tmp_path / "disk").mkdir()
+    done = subprocess.run(
+        ["unshare", "-rm", sys.executable, "-c", SMALL_DISK], cwd=tmp_path, capture_output=True, text=True
+    )
+    if done.returncode:
+        pytest.skip(f"cannot mount a small disk: {done.stderr}")
+    assert done.stdout.split("\n")[:3] == ["ended 2", "ended 2", "ended 0"], done.stderr
     errors = [line for line in done.stderr.splitlines() if line.startswith("burnin: ")]
     assert "No space left on device); make room and start it again" in errors[0], done.stderr
     assert "Read-only file system); allow writing there" in errors[1], done.stderr

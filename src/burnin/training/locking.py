@@ -29,6 +29,7 @@ def hold(folder: Path) -> BaseFileLock:
             lock.acquire(timeout=PATIENCE)
         except Timeout as error:
             raise InputError(
-                f"{folder} is in use by another process of burnin; wait until it ends, or choose another --out"
+                f"{folder} is in use by another process of burnin; wait until that ends, "
+                "or choose another --out"
             ) from error
     return lock
