@@ -19,6 +19,7 @@ from burnin import (
     measure_commands,
     stein_commands,
     study_commands,
+    sweep_commands,
     table_commands,
 )
 from burnin.config import load_config, read_run_config
@@ -189,6 +190,7 @@ measure_commands.register(app)
 class_commands.register(app)
 interop_commands.register(app)
 study_commands.register(app)
+sweep_commands.register(app)
 impute_command.register(app)
 data_commands.register(app)
 

@@ -21,12 +21,12 @@ from burnin.evaluation.model import Model
 from burnin.evaluation.outliers import separation
 from burnin.runs import opened_run, train_further
 from burnin.settings import Config
-from burnin.studies.experiment import Maker
 from burnin.studies.images import outliers
 from burnin.studies.jem_curves import CURVE_FILE, Looker, divergence
 from burnin.studies.jem_figures import draw
 from burnin.studies.rows import TrainedRows, seconds_spent
 from burnin.studies.table import Rows, format_value, json_safe, mean_and_error
+from burnin.studies.workers import Maker
 from burnin.training import read_metrics
 
 SCENARIOS: Mapping[str, tuple[float, list[str]]] = {
