@@ -25,7 +25,7 @@ def sweep(
         str,
         typer.Option(
             help='Keys and their values, "scheme.name=data,noise;scheme.lam=10,25;run.seed=0:5": every '
-            "combination is a row, and means are over seeds. 0:5 are the numbers 0 to 4. Of a key the last part "
+            "combination is a row, and means are over seeds. 0:5 are the numbers 0 to 4. A key's last part "
             "will do, where only one has it; scheme is scheme.name."
         ),
     ],

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from burnin.core import InputError
 from burnin.limits import parse_json
-from burnin.storage import telling, unfinished, write_text_atomically
+from burnin.storage import telling, unfinished
 from burnin.training.checkpoint import outdated
 from burnin.training.locking import LOCK_FILE, hold
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 MOST_OF_A_LINE = 1 << 20
-"""Characters; what is longer counts as cut short."""
+"""Bytes; what is longer counts as cut short."""
 
 
 class RunFolder:
@@ -166,16 +166,23 @@ def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
     Raises:
         InputError: when another line is damaged.
     """
+    return (row for row, _ in _rows(path))
+
+
+def _rows(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
+    """Each line, and where it ends in the file."""
     if not path.exists():
         return
-    # What is no UTF-8 is no JSON either, and is then told by the line.
-    with path.open(encoding="utf-8", errors="replace") as file:
+    end = 0
+    with path.open("rb") as file:
         for number in count(1):
             line = file.readline(MOST_OF_A_LINE)
-            if not line.endswith("\n"):
+            if not line.endswith(b"\n"):
                 return
+            end += len(line)
             try:
-                row = parse_json(line)
+                # What is no UTF-8 is no JSON either, and is then told by the line.
+                row = parse_json(line.decode(errors="replace"))
             except ValueError as error:
                 raise InputError(f"{path} is damaged in line {number}: {error}") from error
             if not isinstance(row, dict) or type(row.get("step")) is not int or not 0 <= row["step"] < 2**63:
@@ -183,11 +190,20 @@ def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
             for name, value in row.items():
                 if not isinstance(value, str if name == "event" else int | float):
                     raise InputError(f"{path} is damaged in line {number}: {name[:40]!r} is no number")
-            yield row
+            yield row, end
 
 
 def _cut_after(path: Path, step: int, lines: int | None = None) -> int:
-    """Keeps the lines up to `step`, and `lines` of them at most; says how many these are."""
-    kept = [row for row in read_metrics(path) if row["step"] <= step][:lines]
-    write_text_atomically(path, "".join(json.dumps(row) + "\n" for row in kept))
-    return len(kept)
+    """Cuts off what follows the lines up to `step`, and `lines` of them at most; says how many these are.
+
+    The file gets shorter at once or not at all, and is never in memory: it may hold millions of lines.
+    """
+    kept = end = 0
+    for row, position in _rows(path):
+        if row["step"] > step or kept == lines:
+            break
+        kept, end = kept + 1, position
+    with telling(path), path.open("r+b") as file:
+        file.truncate(end)
+        os.fsync(file.fileno())
+    return kept
