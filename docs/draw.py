@@ -105,6 +105,8 @@ def pieces() -> dict[str, str]:
         "table-schemes": _measured("table-schemes", table_schemes.summary),
         "jem": _measured("jem", jem.summary),
         "fuzz": _fuzzed(_read("fuzz")),
+        "faults": _killed(_read("faults")),
+        "soak": _soaked(_read("soak")),
         "measures": _pictures_measured(_read("measures")),
     }
 
@@ -180,6 +182,40 @@ def _fuzzed(table: dict[str, Any]) -> str:
     return (
         "| reader | cases | refused | failures |\n|---|---|---|---|\n" + "\n".join(lines) + "\n\n"
         f"`{made['command']}`, commits {commits}, {made['time'][:10]}, {made['machine']}.\n"
+    )
+
+
+def _killed(table: dict[str, Any]) -> str:
+    """Kills of each run by how it was killed, what they left, and how the runs ended."""
+    lines, total = [], {"kills": 0, "left_unfinished_files": 0, "ends": 0, "corrupted": 0, "differing": 0}
+    for name, row in table["rows"].items():
+        counts = {key: row[key] if isinstance(row[key], int) else len(row[key]) for key in total}
+        total = {key: total[key] + counts[key] for key in total}
+        cells = [str(counts[key]) for key in total]
+        lines.append(
+            f"| {name} | {' | '.join(cells[:2])} | {row['most_updates_lost']} | {' | '.join(cells[2:])} |"
+        )
+    most = max(row["most_updates_lost"] for row in table["rows"].values())
+    every = [str(count) for count in total.values()]
+    lines.append(f"| all | {' | '.join(every[:2])} | {most} | {' | '.join(every[2:])} |")
+    made = table["made_by"]
+    return (
+        "| run, killed at | kills | left unfinished files | most updates lost | ends | corrupted | differing |\n"
+        + "|---" * 7
+        + "|\n"
+        + "\n".join(lines)
+        + f"\n\n`{made['command']}`, commit {made['commit']}, {made['time'][:10]}, {made['machine']}.\n"
+    )
+
+
+def _soaked(table: dict[str, Any]) -> str:
+    """How flat the memory of a long run was."""
+    found, made = table["summary"], table["made_by"]
+    return (
+        f"{found['minutes']:g} minutes, {found['updates']:,} updates and {found['samples']:,} samples: between "
+        f"{found['least_mb']:g} and {found['most_mb']:g} MB after the warm-up, {100 * found['spread']:.2g}% apart; "
+        f"from its first tenth to its last {100 * found['drift']:+.2g}%. `{made['command']}`, commit "
+        f"{made['commit']}, {made['time'][:10]}, {made['machine']}.\n"
     )
 
 
