@@ -187,24 +187,23 @@ def _fuzzed(table: dict[str, Any]) -> str:
 
 def _killed(table: dict[str, Any]) -> str:
     """Kills of each run by how it was killed, what they left, and how the runs ended."""
-    lines, total = [], {"kills": 0, "left_unfinished_files": 0, "ends": 0, "corrupted": 0, "differing": 0}
-    for name, row in table["rows"].items():
-        counts = {key: row[key] if isinstance(row[key], int) else len(row[key]) for key in total}
-        total = {key: total[key] + counts[key] for key in total}
-        cells = [str(counts[key]) for key in total]
-        lines.append(
-            f"| {name} | {' | '.join(cells[:2])} | {row['most_updates_lost']} | {' | '.join(cells[2:])} |"
-        )
-    most = max(row["most_updates_lost"] for row in table["rows"].values())
-    every = [str(count) for count in total.values()]
-    lines.append(f"| all | {' | '.join(every[:2])} | {most} | {' | '.join(every[2:])} |")
+    counted = ("kills", "left_unfinished_files", "most_updates_lost", "ends", "corrupted", "differing")
+    rows = {
+        name: [row[key] if isinstance(row[key], int) else len(row[key]) for key in counted]
+        for name, row in table["rows"].items()
+    }
+    whole = [
+        (max if key == "most_updates_lost" else sum)(column)
+        for key, column in zip(counted, zip(*rows.values(), strict=True), strict=True)
+    ]
+    lines = [
+        f"| {name} | {' | '.join(map(str, counts))} |" for name, counts in {**rows, "all": whole}.items()
+    ]
+    heads = ("run, killed at", *(key.replace("_", " ") for key in counted))
     made = table["made_by"]
     return (
-        "| run, killed at | kills | left unfinished files | most updates lost | ends | corrupted | differing |\n"
-        + "|---" * 7
-        + "|\n"
-        + "\n".join(lines)
-        + f"\n\n`{made['command']}`, commit {made['commit']}, {made['time'][:10]}, {made['machine']}.\n"
+        f"| {' | '.join(heads)} |\n" + "|---" * len(heads) + "|\n" + "\n".join(lines) + "\n\n"
+        f"`{made['command']}`, commit {made['commit']}, {made['time'][:10]}, {made['machine']}.\n"
     )
 
 
@@ -212,9 +211,9 @@ def _soaked(table: dict[str, Any]) -> str:
     """How flat the memory of a long run was."""
     found, made = table["summary"], table["made_by"]
     return (
-        f"{found['minutes']:g} minutes, {found['updates']:,} updates and {found['samples']:,} samples: between "
-        f"{found['least_mb']:g} and {found['most_mb']:g} MB after the warm-up, {100 * found['spread']:.2g}% apart; "
-        f"from its first tenth to its last {100 * found['drift']:+.2g}%. `{made['command']}`, commit "
+        f"{found['minutes']:g} minutes, {found['updates']:,} updates, {found['samples']:,} samples: between "
+        f"{found['least_mb']:g} and {found['most_mb']:g} MB after the warm-up, {100 * found['spread']:.2g}% "
+        f"apart; from its first tenth to its last {100 * found['drift']:+.2g}%. `{made['command']}`, commit "
         f"{made['commit']}, {made['time'][:10]}, {made['machine']}.\n"
     )
 
