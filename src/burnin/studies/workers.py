@@ -122,10 +122,15 @@ def local_round(tasks: Sequence[RowTask[Any]], jobs: int, status: Status) -> Non
         board: Board = manager.dict()
         others = {child.pid for child in multiprocessing.active_children()}
 
+        seen: dict[int | None, BaseProcess] = {}
+
         def children() -> list[BaseProcess]:
-            return [child for child in multiprocessing.active_children() if child.pid not in others]
+            """This pool's, those that have ended too: their exit codes say how."""
+            seen.update({child.pid: child for child in multiprocessing.active_children()})
+            return [child for pid, child in seen.items() if pid not in others]
 
         pending = {pool.submit(_make_row, task, board, threads) for task in queue}
+        children()
         with _interruptible(pool, board, children):
             while pending:
                 done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
@@ -140,15 +145,16 @@ def _raise_what_ended(
 ) -> None:
     if future.exception() is None:
         return
+    # The pool terminates the others when one dies; what that one died of is something else.
+    codes = [child.exitcode for child in children() if child.exitcode not in (None, 0, -signal.SIGTERM)]
     # Rows under way are cut off, and go on from their checkpoints another time.
-    codes = {child.exitcode for child in children()} - {None, 0}
     pool.shutdown(wait=False, cancel_futures=True)
     _kill(children())
     try:
         future.result()
     except BrokenProcessPool as error:
-        code = min((code for code in codes if code is not None), default=None)
-        how = "killed" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
+        code = codes[0] if codes else None
+        how = "it ended" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
         raise WorkerDiedError(how) from error
 
 
@@ -180,7 +186,11 @@ def _kill(children: Sequence[BaseProcess]) -> None:
 
 
 def _begin(parent: int) -> None:
-    """Of a process that makes rows: Ctrl-C reaches it through the parent only, with whom it ends."""
+    """Of a process that makes rows: Ctrl-C reaches it through the parent only, with whom it ends.
+
+    Between rows it has nothing to save, and must not be ended: the pool would then end the others.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setpgrp"):
         os.setpgrp()
 
@@ -199,4 +209,8 @@ def _make_row(task: RowTask[Any], board: Board, threads: int) -> None:
     def report(what: str, done: int, total: int) -> None:
         board[task.name] = (what, done, total)
 
-    task.run(report, threads)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        task.run(report, threads)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
