@@ -133,7 +133,7 @@ class Killer:
         self._count("call")
         status = os.fstat(number)
         if os.path.isfile(f"/proc/self/fd/{number}"):  # noqa: PTH113
-            safe = self.flushed.get(status.st_ino, 0)
+            safe = min(self.flushed.get(status.st_ino, 0), status.st_size)  # it may have been cut shorter
             if self._dies("torn"):
                 assert self.death is not None
                 os.ftruncate(number, safe + int(self.death.cut * (status.st_size - safe)))
