@@ -47,8 +47,8 @@ def reproduce(
     elif dataset or size:
         raise InputError("--dataset and --size are of the experiment `images`")
     if name not in STUDIES:
-        known = ", ".join(STUDIES)
-        raise InputError(f"there is no experiment {name!r}{nearest(name, list(STUDIES))}; known: {known}")
+        names = ", ".join(STUDIES)
+        raise InputError(f"there is no experiment {name!r}{nearest(name, list(STUDIES))}; known: {names}")
     chosen = [part.strip() for part in rows.split(",") if part.strip()]
     folder = out or Path("runs") / (f"reproduce-{name}-quick" if quick else f"reproduce-{name}")
     with studies_bar(console) as status:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
-import burnin.storage
 import burnin.training.checkpoint
 from tests.faults import lives
 from tests.faults.run import opened
@@ -31,7 +31,7 @@ def test_files_that_are_not_written_whole_are_found_out(monkeypatch: pytest.Monk
         with path.open("wb") as file:
             file.write(payload)
             file.flush()
-            burnin.storage.os.fsync(file.fileno())
+            os.fsync(file.fileno())
 
     monkeypatch.setattr(burnin.training.checkpoint, "write_atomically", write)
     with opened(seed=1) as room:

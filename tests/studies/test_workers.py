@@ -183,7 +183,7 @@ def study(drawn: list[str]) -> Study:
 def test_known_rows_are_taken_from_a_table(tmp_path: Path) -> None:
     drawn: list[str] = []
     known, said = study(drawn), list[str]()
-    rows = {
+    rows: dict[str, dict[str, Any]] = {
         name: {
             "row": name,
             "metrics": {"kl": 0.5},
