@@ -102,7 +102,8 @@ count = int(re.search(r"--array=0-(\\d+)", text)[1]) + 1 if "--array" in text el
 for index in range(max(count, 1)):
     own = {{"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": str(index)}} if count else {{}}
     told = {{**os.environ, **own, "SLURM_JOB_ID": str(7 + index)}}
-    subprocess.Popen(["bash", script], env=told, start_new_session=True)
+    log = open(script + f".{{index}}", "w")
+    subprocess.Popen(["bash", "-c", text], env=told, start_new_session=True, stdout=log, stderr=log)
 print("Submitted batch job 7")
 """
 SRUN = """#!{python}

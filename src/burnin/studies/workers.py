@@ -36,6 +36,8 @@ Maker = Callable[[Path, str, Settings, Report, int], dict[str, Any]]
 are for native chains: `seed`, `metrics` and whatever else the row's file is to hold."""
 STOP = "\0stop"
 """On the board: no further row is to be begun."""
+TERMINATED = 5.0
+"""Seconds that a pool whose process died gets to end the others."""
 DEATHS = 3
 """Times that processes may die in a row without any row being finished."""
 
@@ -145,6 +147,9 @@ def _raise_what_ended(
 ) -> None:
     if future.exception() is None:
         return
+    if isinstance(future.exception(), BrokenProcessPool):
+        for child in children():
+            child.join(TERMINATED)
     # The pool terminates the others when one dies; what that one died of is something else.
     codes = [child.exitcode for child in children() if child.exitcode not in (None, 0, -signal.SIGTERM)]
     # Rows under way are cut off, and go on from their checkpoints another time.
