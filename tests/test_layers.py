@@ -16,12 +16,12 @@ import burnin
 SOURCE = Path(burnin.__file__).parent
 
 LAYERS = {
-    0: {"core", "rng", "closed_form", "stein", "sources", "limits"},
+    0: {"core", "rng", "closed_form", "stein", "sources", "limits", "storage"},
     1: {"data", "energies", "starts", "samplers", "objectives", "diagnostics", "discrepancies"},
     2: {"training"},
     3: {"evaluation", "report"},
 }
-ON_CORE = {"stein", "sources", "limits"}
+ON_CORE = {"stein", "sources", "limits", "storage"}
 """Of layer 0, what stands on core: on its gradient of energies, on its errors."""
 LAYER = {room: layer for layer, rooms in LAYERS.items() for room in rooms}
 TOP = 4

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,34 +22,53 @@ from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.settings import Config, StudySettings
+from burnin.storage import write_text_atomically
 from burnin.training import RunFolder, Trainer, load_checkpoint, read_metrics
+from burnin.training.checkpoint import checkpoint_steps
 from burnin.training.parts import Metrics
 
 
-def open_run(
-    path: Path, config: Config | None, *, resume: bool, engine: Engine | None = None
-) -> tuple[Trainer, RunFolder, Config]:
+@contextmanager
+def opened_run(
+    path: Path,
+    config: Config | None,
+    *,
+    resume: bool,
+    engine: Engine | None = None,
+    on_event: Callable[[str], None] | None = None,
+) -> Iterator[tuple[Trainer, RunFolder, Config]]:
     """A trainer by `config` in a new folder, or that of the run that the folder holds, where it ended.
 
-    Everything that can be wrong with the input is found before the folder is made.
+    Everything that can be wrong with the input is found before the folder is made. No other process can use
+    the folder meanwhile. What was recovered of a run that was there is told to `on_event`.
     """
     if resume:
         folder = RunFolder(path, resume=True)
-        held = read_run_config(path)
-        if config is not None and config != held:
-            raise InputError(
-                f"{path} holds a run with other settings; resume it without --set, or choose another --out"
-            )
-        trainer = build_trainer(in_folder(held, path), engine)
-        trainer.restore(load_checkpoint(path))
-        return trainer, folder, held
+        with closing(folder):
+            held = read_run_config(path)
+            if config is not None and config != held:
+                raise InputError(
+                    f"{path} holds a run with other settings; resume it without --set, "
+                    "or choose another --out"
+                )
+            trainer = build_trainer(in_folder(held, path), engine)
+            if checkpoint_steps(path) or any(read_metrics(folder.metrics_path)):
+                trainer.restore(load_checkpoint(path))
+            else:  # it was killed before its first checkpoint, and begins at the start
+                write_origin(path)
+            said = folder.recover(trainer.step)
+            if on_event is not None and trainer.step < held.run.updates:
+                on_event(said)
+            yield trainer, folder, held
+        return
     if config is None:
         raise InputError("a new run needs a recipe")
     trainer = build_trainer(config, engine)
     folder = RunFolder(path)
-    folder.config_path.write_text(dump_config(config), encoding="utf-8")
-    write_origin(path)
-    return trainer, folder, config
+    with closing(folder):
+        write_text_atomically(folder.config_path, dump_config(config))  # it makes the folder that of a run
+        write_origin(path)
+        yield trainer, folder, config
 
 
 def train_in(
@@ -61,8 +81,8 @@ def train_in(
     engine: Engine | None = None,
 ) -> Outcome:
     """Trains by `config` in a new folder, or goes on with the run that the folder holds."""
-    trainer, folder, config = open_run(path, config, resume=resume, engine=engine)
-    return train_further(trainer, folder, config, on_update=on_update, on_event=on_event)
+    with opened_run(path, config, resume=resume, engine=engine, on_event=on_event) as (trainer, folder, held):
+        return train_further(trainer, folder, held, on_update=on_update, on_event=on_event)
 
 
 def train_further(
