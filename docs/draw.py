@@ -12,6 +12,7 @@ from burnin.bench import write_page
 from burnin.bench.contestants import WEIGHTED
 from burnin.studies import (
     bench_density,
+    calibration,
     critic_cost,
     flow_rank,
     iris_gaps,
@@ -41,6 +42,7 @@ PAGES = (
     ROOT / "docs" / "bench-density.md",
     ROOT / "docs" / "measures.md",
     ROOT / "docs" / "trust.md",
+    ROOT / "docs" / "calibration.md",
     ROOT / "docs" / "jem.md",
 )
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
@@ -103,6 +105,8 @@ def pieces() -> dict[str, str]:
         "bench-density": _measured("bench-density", bench_density.summary),
         "critic-cost": _measured("critic-cost", critic_cost.summary),
         "flow-rank": _measured("flow-rank", flow_rank.summary),
+        "calibration-before": _measured("calibration-before", calibration.summary),
+        "calibration": _measured("calibration", calibration.summary),
         "log-z": _measured("log-z", log_z.summary),
         "log-z-variants": log_z.variants({words: _metrics(_read(study)) for words, study in TRIED.items()}),
         "iris-gaps": _measured("iris-gaps", iris_gaps.summary),

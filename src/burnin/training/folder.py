@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from burnin.core import InputError
+from burnin.extras import require_extra
 from burnin.limits import parse_json
 from burnin.storage import telling, unfinished
 from burnin.training.checkpoint import outdated
@@ -114,6 +115,7 @@ class MetricsLog:
             self._file: IO[str] = self._path.open("a", encoding="utf-8")
         self._board: SummaryWriter | None = None
         if tensorboard:
+            require_extra("tensorboard")
             from torch.utils.tensorboard import SummaryWriter
 
             with telling(folder.path):
