@@ -10,6 +10,8 @@ from typing import Any
 
 from burnin.bench import write_page
 from burnin.bench.contestants import WEIGHTED
+from burnin.bench.together import write_together
+from burnin.bench.traffic import on_paper_words
 from burnin.studies import (
     bench_density,
     calibration,
@@ -44,6 +46,7 @@ PAGES = (
     ROOT / "docs" / "trust.md",
     ROOT / "docs" / "calibration.md",
     ROOT / "docs" / "jem.md",
+    ROOT / "docs" / "scale.md",
 )
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
@@ -116,6 +119,8 @@ def pieces() -> dict[str, str]:
         "faults": _killed(_read("faults")),
         "soak": _soaked(_read("soak")),
         "measures": _pictures_measured(_read("measures")),
+        "scale": _shared(_read("scale")),
+        "scale-paper": on_paper_words(_read("scale")["on_paper"]),
     }
 
 
@@ -181,6 +186,16 @@ def _pictures_measured(table: dict[str, Any]) -> str:
         + "\n".join(lines)
         + "\n\n"
         f"{_origin(table, row)}"
+    )
+
+
+def _shared(result: dict[str, Any]) -> str:
+    """One process against several, and what else the machine did."""
+    made = result["made_by"]
+    return (
+        f"{write_together(result)}\n\n`{made['command']}`, seed {result['settings']['seed']}, commit "
+        f"{made['commit']}, {made['time'][:10]}, {made['machine']}, {made['processor']}, "
+        f"torch {made['torch']}; load of the machine {made['load_average'][0]:.1f} before and {made['load_average'][1]:.1f} after.\n"
     )
 
 

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from burnin.core import CheckpointError, InputError, StorageError
 from burnin.limits import brief, read_json, read_within
+from burnin.ranks import ALONE, Ranks
 from burnin.storage import telling, write_atomically
 
 FORMAT = "burnin-checkpoint-1"
@@ -185,8 +186,8 @@ def pack_optimizer(optimizer: torch.optim.Optimizer) -> Snapshot:
     return Snapshot(tensors, {"numbers": numbers, "groups": state["param_groups"]})
 
 
-def unpack_optimizer(optimizer: torch.optim.Optimizer, snapshot: Snapshot) -> None:
-    """The inverse of `pack_optimizer`."""
+def unpack_optimizer(optimizer: torch.optim.Optimizer, snapshot: Snapshot, ranks: Ranks = ALONE) -> None:
+    """The inverse of `pack_optimizer`; `ranks` say what a process keeps of the moments."""
     try:
         entries: dict[int, dict[str, Any]] = {int(i): dict(v) for i, v in snapshot.state["numbers"].items()}
         for name, value in snapshot.tensors.items():
@@ -199,6 +200,10 @@ def unpack_optimizer(optimizer: torch.optim.Optimizer, snapshot: Snapshot) -> No
         if [_fixed(group) for group in groups] != [_fixed(g) for g in optimizer.state_dict()["param_groups"]]:
             raise ValueError("its groups have other settings")
         _require_shapes(optimizer, entries)
+        weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+        for place, entry in entries.items():
+            for key in entry.keys() & set(LIKE_WEIGHTS):
+                entry[key] = ranks.part(entry[key], weights[place])
         optimizer.load_state_dict({"state": entries, "param_groups": groups})
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RuntimeError) as error:
         raise CheckpointError(
@@ -228,10 +233,11 @@ def _require_shapes(optimizer: torch.optim.Optimizer, entries: Mapping[int, Mapp
                 raise ValueError(f"step of weight {index} is {float(value):g}")
 
 
-def load_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Loads a module's weights by name and says what does not fit."""
+def load_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor], ranks: Ranks = ALONE) -> None:
+    """Loads a module's weights by name and says what does not fit; `ranks` say what a process keeps."""
+    held = module.state_dict()
     try:
-        module.load_state_dict(dict(tensors))
+        module.load_state_dict({k: ranks.part(v, held[k]) if k in held else v for k, v in tensors.items()})
     except (RuntimeError, TypeError, NotImplementedError) as error:
         raise CheckpointError(f"the checkpoint's weights do not fit this energy: {brief(error)}") from error
 

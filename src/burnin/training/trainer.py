@@ -30,6 +30,7 @@ from burnin.training.checkpoint import (
 from burnin.training.direct import direct_update, objective_tensors, pack_objective, restore_objective
 from burnin.training.folder import MetricsLog, RunFolder
 from burnin.training.force import chain_noise, first_force
+from burnin.training.frugal import FrugalEnergy
 from burnin.training.fused import Learned, fused_update
 from burnin.training.guard import Guard, GuardSettings
 from burnin.training.interrupt import ctrl_c
@@ -50,7 +51,7 @@ class Trainer:
 
     Arguments:
         parts: the energy, the data, the arms and the rest.
-        batch_size: data points, and chains in each arm, for each update.
+        batch_size: data points, and chains in each arm, for each update; of all processes together.
         streams: the run's random streams; "data" and "chains" are used, and "objective" by an objective
             without chains.
     """
@@ -67,6 +68,18 @@ class Trainer:
         self._direct = parts.objective if isinstance(parts.objective, DirectObjective) else None
         if (self._direct is None) == (not parts.arms):
             raise InputError("the contrast needs arms, and an objective without chains has none")
+        if self._direct is not None and parts.ranks.size > 1:
+            raise InputError("an objective without chains is trained by one process; take --devices 1")
+        if self._direct is not None and parts.frugal is not None:
+            raise InputError("run.pieces and run.precision are of chains; leave them out without chains")
+        if batch_size < parts.ranks.size:
+            raise InputError(
+                f"batch_size is {batch_size} for {parts.ranks.size} processes; each needs a row at least"
+            )
+        self._frugal: FrugalEnergy | None = None
+        if parts.frugal is not None:
+            parts.frugal.require_safe(parts.energy, parts.arms)
+            self._frugal = FrugalEnergy(parts.energy, parts.frugal)
         self.guard = Guard(parts.guard) if parts.guard is not None else None
         spectral.rest(parts.energy)  # chains and losses of an update see one energy
         self.averaged: AveragedModel | None = None
@@ -104,15 +117,17 @@ class Trainer:
         parts = self.parts
         if self._direct is not None:
             return self._update_directly(self._direct)
-        data = parts.data.sample(self.batch_size, self.streams["data"])
-        energy = self.engine.prepare(parts.energy, data, self._native)
+        # Drawn alike by all processes, so that numbers do not depend on how many share a batch.
+        batch = parts.data.sample(self.batch_size, self.streams["data"])
+        data = parts.ranks.own(batch)
+        energy = self._frugal or self.engine.prepare(parts.energy, data, self._native)
         if self._native is None and isinstance(energy, Prepared):
             self._native = energy.built.library is not None
         if parts.scale is not None:
-            parts.scale.update(energy, data)
+            parts.scale.update(energy, batch, parts.ranks)
         scale, stream = self._chain_scale(data), self.streams["chains"]
         arms = self.arms
-        runs = run_arms(arms, energy, data, scale, stream, self.engine, self.step)
+        runs = run_arms(arms, energy, batch, scale, stream, self.engine, self.step, parts.ranks)
         negatives = [
             Negatives(r.position, arm.weight, arm.beta_at(self.step), arm.variant, arm.pool)
             for r, arm in zip(runs, arms, strict=True)
@@ -142,6 +157,7 @@ class Trainer:
 
     def _follow(self) -> None:
         """What comes after the weights: their spectral norms and their average."""
+        self.parts.ranks.renew(self.parts.energy)
         spectral.advance(self.parts.energy)
         if self.averaged is not None:
             with spectral.own_vectors(self.averaged):
@@ -181,6 +197,7 @@ class Trainer:
         loss, infos = parts.objective(energy, data, negatives)
         loss, numbers = parts.with_classes(loss, self.streams)
         loss.backward()  # type: ignore[no-untyped-call]
+        parts.ranks.sum_gradients(parts.energy.parameters())
         if limit is not None:
             nn.utils.clip_grad_norm_(parts.energy.parameters(), limit)
         parts.optimizer.step()
@@ -203,6 +220,7 @@ class Trainer:
         """Updates until `num_updates` in all have been made, or until `enough`, asked after each, says so.
 
         Ctrl-C ends it after the current one. What others need to go on, `beside` adds to each checkpoint.
+        Of several processes, the one that is given a folder writes.
 
         Raises:
             DivergedError: when the guard has used up its tries, or there is no guard.
@@ -220,9 +238,10 @@ class Trainer:
         added = beside or (lambda snapshot: snapshot)
 
         def save(snapshot: Snapshot) -> None:
+            whole = self._of_all(snapshot)
             if folder is not None and log is not None:
                 log.flush()
-                held = Snapshot(snapshot.tensors, {**snapshot.state, LOGGED: log.lines})
+                held = Snapshot(whole.tensors, {**whole.state, LOGGED: log.lines})
                 save_checkpoint(folder.path, self.step, added(held))
 
         try:
@@ -256,7 +275,7 @@ class Trainer:
                         if on_event is not None:
                             on_event(message)
                         continue
-                    stop = interrupted()
+                    stop = self.parts.ranks.any(interrupted())
                     done = self.step == num_updates or (enough is not None and enough(self.step))
                     due = due or self.step % checkpoint_every == 0
                     # What a rollback returns to must be good: a suspicious update is not saved.
@@ -314,8 +333,25 @@ class Trainer:
             state["objective"] = pack_objective(self._direct)
         return Snapshot(tensors, state)
 
+    def _of_all(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with what all processes hold, so that any number of them can go on from it."""
+        ranks, tensors = self.parts.ranks, dict(snapshot.tensors)
+        if ranks.size == 1:
+            return snapshot
+        for name, value in sorted(snapshot.tensors.items()):
+            if name.startswith("start."):
+                tensors[name] = ranks.gather(value, int(ranks.sum(torch.tensor(len(value)))))
+                continue
+            tensors[name] = whole = ranks.whole(value)
+            if name.startswith("energy.") and not ranks.first(whole).equal(whole):
+                raise DivergedError(
+                    f"the weights of process {ranks.rank} differ from those of process 0 ({name}): the "
+                    "machines compute differently; go on from the last checkpoint on machines of one kind"
+                )
+        return Snapshot(tensors, snapshot.state)
+
     def restore(self, snapshot: Snapshot) -> None:
-        """Puts everything back to where `snapshot` was taken.
+        """Puts everything back to where `snapshot` was taken, by this number of processes or by another.
 
         Raises:
             CheckpointError: when the snapshot was made by a run with other parts.
@@ -323,8 +359,9 @@ class Trainer:
         parts, state = self.parts, snapshot.state
         try:
             require_alike(state, self.snapshot().state, "state")
-            load_weights(parts.energy, snapshot.part("energy"))
-            unpack_optimizer(parts.optimizer, Snapshot(snapshot.part("optimizer"), state["optimizer"]))
+            load_weights(parts.energy, snapshot.part("energy"), parts.ranks)
+            moments = Snapshot(snapshot.part("optimizer"), state["optimizer"])
+            unpack_optimizer(parts.optimizer, moments, parts.ranks)
             for arm in parts.arms:
                 arm.start.restore(snapshot.part(f"start.{arm.name}"))
             if self.averaged is not None:
