@@ -23,6 +23,7 @@ from burnin.studies import (
     robust,
     samplers,
     table_schemes,
+    verdicts,
 )
 from burnin.studies.rings import METRICS, beta_summary
 from burnin.studies.table import Rows, markdown_table
@@ -53,6 +54,7 @@ CHANGES = (
     "ended",
 )
 CONVERGENT = ("density_kl", "sample_distance", "long_run_distance", "verdict")
+DIGITS = ("sample_distance", "long_run_distance", "long_energies", "adjusted_distance", "verdict")
 SWINGS = ("oscillation", "sample_distance", "verdict")
 TRIED = {
     "as it is": "log-z",
@@ -87,6 +89,8 @@ def pieces() -> dict[str, str]:
         "beta-cost": _beta_cost(),
         "convergent": markdown_table(_metrics(convergent), CONVERGENT),
         "convergent-origin": _origin(convergent, "mixture-convergent"),
+        "convergent-mnist": _measured("convergent-mnist", _pictures_of_digits),
+        "verdicts": _measured("verdicts", verdicts.summary),
         "oscillation": markdown_table(_metrics(swings), SWINGS, rows_down=True),
         "oscillation-origin": _origin(swings, "digits-adam"),
         "rings-beta": beta_summary(_metrics(weighted)),
@@ -132,6 +136,12 @@ def _measured(study: str, summary: Callable[[Rows], str]) -> str:
     told = told if table["checks"] else "Rows are missing: nothing is checked yet"
     origin = _origin(table, next(iter(table["rows"])))
     return f"{summary(_metrics(table)).strip()}\n\n{told}. {origin}"
+
+
+def _pictures_of_digits(rows: Rows) -> str:
+    """Chains of the models of MNIST, short and long, and what training took."""
+    minutes = {name: row | {"minutes_training": row["seconds_training"] / 60} for name, row in rows.items()}
+    return markdown_table(minutes, (*DIGITS, "minutes_training"))
 
 
 def _beta_cost() -> str:
