@@ -14,6 +14,7 @@ from burnin.bench.together import write_together
 from burnin.bench.traffic import on_paper_words
 from burnin.studies import (
     bench_density,
+    calibration,
     critic_cost,
     flow_rank,
     iris_gaps,
@@ -25,6 +26,7 @@ from burnin.studies import (
     robust,
     samplers,
     table_schemes,
+    verdicts,
 )
 from burnin.studies.rings import METRICS, beta_summary
 from burnin.studies.table import Rows, markdown_table
@@ -42,6 +44,7 @@ PAGES = (
     ROOT / "docs" / "bench-density.md",
     ROOT / "docs" / "measures.md",
     ROOT / "docs" / "trust.md",
+    ROOT / "docs" / "calibration.md",
     ROOT / "docs" / "jem.md",
     ROOT / "docs" / "scale.md",
 )
@@ -56,6 +59,7 @@ CHANGES = (
     "ended",
 )
 CONVERGENT = ("density_kl", "sample_distance", "long_run_distance", "verdict")
+DIGITS = ("sample_distance", "long_run_distance", "long_energies", "adjusted_distance", "verdict")
 SWINGS = ("oscillation", "sample_distance", "verdict")
 TRIED = {
     "as it is": "log-z",
@@ -90,6 +94,8 @@ def pieces() -> dict[str, str]:
         "beta-cost": _beta_cost(),
         "convergent": markdown_table(_metrics(convergent), CONVERGENT),
         "convergent-origin": _origin(convergent, "mixture-convergent"),
+        "convergent-mnist": _measured("convergent-mnist", _pictures_of_digits),
+        "verdicts": _measured("verdicts", verdicts.summary),
         "oscillation": markdown_table(_metrics(swings), SWINGS, rows_down=True),
         "oscillation-origin": _origin(swings, "digits-adam"),
         "rings-beta": beta_summary(_metrics(weighted)),
@@ -102,12 +108,16 @@ def pieces() -> dict[str, str]:
         "bench-density": _measured("bench-density", bench_density.summary),
         "critic-cost": _measured("critic-cost", critic_cost.summary),
         "flow-rank": _measured("flow-rank", flow_rank.summary),
+        "calibration-before": _measured("calibration-before", calibration.summary),
+        "calibration": _measured("calibration", calibration.summary),
         "log-z": _measured("log-z", log_z.summary),
         "log-z-variants": log_z.variants({words: _metrics(_read(study)) for words, study in TRIED.items()}),
         "iris-gaps": _measured("iris-gaps", iris_gaps.summary),
         "table-schemes": _measured("table-schemes", table_schemes.summary),
         "jem": _measured("jem", jem.summary),
         "fuzz": _fuzzed(_read("fuzz")),
+        "faults": _killed(_read("faults")),
+        "soak": _soaked(_read("soak")),
         "measures": _pictures_measured(_read("measures")),
         "scale": _shared(_read("scale")),
         "scale-paper": on_paper_words(_read("scale")["on_paper"]),
@@ -135,6 +145,12 @@ def _measured(study: str, summary: Callable[[Rows], str]) -> str:
     told = told if table["checks"] else "Rows are missing: nothing is checked yet"
     origin = _origin(table, next(iter(table["rows"])))
     return f"{summary(_metrics(table)).strip()}\n\n{told}. {origin}"
+
+
+def _pictures_of_digits(rows: Rows) -> str:
+    """Chains of the models of MNIST, short and long, and what training took."""
+    minutes = {name: row | {"minutes_training": row["seconds_training"] / 60} for name, row in rows.items()}
+    return markdown_table(minutes, (*DIGITS, "minutes_training"))
 
 
 def _beta_cost() -> str:
@@ -196,6 +212,39 @@ def _fuzzed(table: dict[str, Any]) -> str:
     return (
         "| reader | cases | refused | failures |\n|---|---|---|---|\n" + "\n".join(lines) + "\n\n"
         f"`{made['command']}`, commits {commits}, {made['time'][:10]}, {made['machine']}.\n"
+    )
+
+
+def _killed(table: dict[str, Any]) -> str:
+    """Kills of each run by how it was killed, what they left, and how the runs ended."""
+    counted = ("kills", "left_unfinished_files", "most_updates_lost", "ends", "corrupted", "differing")
+    rows = {
+        name: [row[key] if isinstance(row[key], int) else len(row[key]) for key in counted]
+        for name, row in table["rows"].items()
+    }
+    whole = [
+        (max if key == "most_updates_lost" else sum)(column)
+        for key, column in zip(counted, zip(*rows.values(), strict=True), strict=True)
+    ]
+    lines = [
+        f"| {name} | {' | '.join(map(str, counts))} |" for name, counts in {**rows, "all": whole}.items()
+    ]
+    heads = ("run, killed at", *(key.replace("_", " ") for key in counted))
+    made = table["made_by"]
+    return (
+        f"| {' | '.join(heads)} |\n" + "|---" * len(heads) + "|\n" + "\n".join(lines) + "\n\n"
+        f"`{made['command']}`, commit {made['commit']}, {made['time'][:10]}, {made['machine']}.\n"
+    )
+
+
+def _soaked(table: dict[str, Any]) -> str:
+    """How flat the memory of a long run was."""
+    found, made = table["summary"], table["made_by"]
+    return (
+        f"{found['minutes']:g} minutes, {found['updates']:,} updates, {found['samples']:,} samples: between "
+        f"{found['least_mb']:g} and {found['most_mb']:g} MB after the warm-up, {100 * found['spread']:.2g}% "
+        f"apart; from its first tenth to its last {100 * found['drift']:+.2g}%. `{made['command']}`, commit "
+        f"{made['commit']}, {made['time'][:10]}, {made['machine']}.\n"
     )
 
 

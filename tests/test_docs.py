@@ -67,6 +67,7 @@ def test_there_are_examples() -> None:
                 "bench-density",
                 "measures",
                 "trust",
+                "calibration",
                 "jem",
                 "scale",
             )

@@ -22,7 +22,7 @@ from torch import Tensor
 from burnin.config import dump_config, load_config, read_run_config
 from burnin.core import Energy, Feed, InputError, Scheduled, energy_and_gradient
 from burnin.data import EncodedRows, Encoding, Frame, Pictures
-from burnin.energies import MLP
+from burnin.energies import MLP, GaussianBernoulliRBM
 from burnin.evaluation import MixtureBase
 from burnin.objectives import Negatives, ScoreMatching, contrast
 from burnin.samplers import HMC, MALA
@@ -124,6 +124,46 @@ def test_hmc_leads_back_and_is_in_detailed_balance(
     flow = -hamiltonian(x, noise * spread) + forth.acceptance.log()
     counterflow = -hamiltonian(y, -momentum) + returned.acceptance.log()
     torch.testing.assert_close(flow[came], counterflow[came], rtol=1e-7, atol=1e-7)
+
+
+@some
+@given(
+    SEEDS, TEMPERATURES, st.floats(1e-2, 0.5), st.lists(st.floats(-3, 3), min_size=2, max_size=9, unique=True)
+)
+def test_mala_flows_evenly_between_all_points_of_a_grid(
+    seed: int, temperature: float, step: float, grid: list[float]
+) -> None:
+    """The matrix p(x) q(x→y) a(x→y) over all pairs of a random grid is symmetric."""
+    energy, points = random_energy(1, seed), torch.tensor(grid).unsqueeze(1)
+    n, spread = len(points), math.sqrt(2 * temperature * step)
+    x, y = points.repeat_interleave(n, 0), points.repeat(n, 1)
+    sampler = MALA(step, temperature)
+    state = sampler.init(energy, x)
+    # The noise that leads from each point to each.
+    noise = (y - x + step * state.gradient) / spread
+    _, info = sampler.step(energy, state, certain(noise, temperature))
+    flow = -state.energy / temperature - 0.5 * noise.square().sum(1) + info.acceptance.log()
+    matrix = flow.reshape(n, n)
+    seen = matrix.isfinite() & matrix.T.isfinite()  # an acceptance below 1e-308 has no logarithm
+    torch.testing.assert_close(matrix[seen], matrix.T[seen], rtol=1e-8, atol=1e-6)
+
+
+@some
+@given(SEEDS, st.integers(1, 4), st.integers(1, 5), TEMPERATURES)
+def test_the_two_steps_of_gibbs_are_those_of_the_energy(
+    seed: int, dim: int, hidden: int, temperature: float
+) -> None:
+    """exp(-E(x)/T) P(h | x) = Z P(h) N(x; b + κ B h, 1) for every state h: both steps keep the law."""
+    machine = GaussianBernoulliRBM.random(dim, hidden, stream(seed), temperature=temperature)
+    states = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0])] * hidden).reshape(-1, hidden)
+    x = 2 * normal(seed + 1, 6, dim)
+    y = machine.coupling * x @ machine.weights + machine.hidden_bias
+    hidden_given_x = torch.nn.functional.logsigmoid(2 * y.unsqueeze(1) * states).sum(2)
+    centres = machine.visible_bias + machine.coupling * states @ machine.weights.T
+    own = states @ machine.hidden_bias + 0.5 * centres.square().sum(1)
+    visible_given_h = -0.5 * (x.unsqueeze(1) - centres).square().sum(2)
+    there = -machine(x).unsqueeze(1) / temperature + hidden_given_x
+    torch.testing.assert_close(there, own + visible_given_h, rtol=1e-9, atol=1e-9)
 
 
 @some

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,7 @@ from burnin import (
     measure_commands,
     stein_commands,
     study_commands,
+    sweep_commands,
     table_commands,
 )
 from burnin.config import load_config, read_run_config
@@ -202,6 +204,7 @@ measure_commands.register(app)
 class_commands.register(app)
 interop_commands.register(app)
 study_commands.register(app)
+sweep_commands.register(app)
 impute_command.register(app)
 data_commands.register(app)
 
@@ -306,8 +309,15 @@ def write_run_report(console: Console, folder: Path) -> dict[str, Any]:
         return report_run(folder, status, quiet_engine(config))
 
 
+def _of_thread(told: threading.ExceptHookArgs) -> None:
+    """TensorBoard's thread hands what it could not write to the main one, which tells it in one line."""
+    if not isinstance(told.exc_value, OSError):
+        threading.__excepthook__(told)
+
+
 def main() -> None:
     """Runs the program: bad input ends in one line on stderr and exit code 2, divergence in 3."""
+    threading.excepthook = _of_thread
     try:
         app()
     except BurninError as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,44 +23,68 @@ from burnin.ranks import ALONE, Ranks
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.settings import Config, StudySettings
+from burnin.storage import write_text_atomically
 from burnin.training import RunFolder, Trainer, load_checkpoint, read_metrics
 from burnin.training.arms import shared_words
+from burnin.training.checkpoint import checkpoint_steps
 from burnin.training.parts import Metrics
 
 
-def open_run(
+@contextmanager
+def opened_run(
     path: Path,
     config: Config | None,
     *,
     resume: bool,
     engine: Engine | None = None,
+    on_event: Callable[[str], None] | None = None,
     ranks: Ranks = ALONE,
-) -> tuple[Trainer, RunFolder | None, Config]:
+) -> Iterator[tuple[Trainer, RunFolder | None, Config]]:
     """A trainer by `config` in a new folder, or that of the run that the folder holds, where it ended.
 
-    Everything that can be wrong with the input is found before the folder is made. Of several processes the
-    first one alone gets the folder, as it writes; all of them read what they resume from.
+    Everything that can be wrong with the input is found before the folder is made. No other process can use
+    the folder meanwhile. What was recovered of a run that was there is told to `on_event`. Of several
+    processes the first one alone gets the folder, as it writes; all of them read what they resume from.
     """
     if resume:
-        folder = RunFolder(path, resume=True)
-        held = read_run_config(path)
-        if config is not None and config != held:
-            raise InputError(
-                f"{path} holds a run with other settings; resume it without --set, or choose another --out"
-            )
-        trainer = build_trainer(in_folder(held, path), engine, ranks=ranks)
-        trainer.restore(load_checkpoint(path))
-        ranks.any(False)  # the first does not write before all have read
-        return trainer, folder if ranks.rank == 0 else None, held
+        with _held_folder(path, ranks, resume=True) as folder:
+            held = read_run_config(path)
+            if config is not None and config != held:
+                raise InputError(
+                    f"{path} holds a run with other settings; resume it without --set, "
+                    "or choose another --out"
+                )
+            trainer = build_trainer(in_folder(held, path), engine, ranks=ranks)
+            begun = bool(checkpoint_steps(path)) or any(read_metrics(path / "metrics.jsonl"))
+            if begun:
+                trainer.restore(load_checkpoint(path))
+            ranks.any(False)  # the first does not write before all have read
+            if folder is not None:
+                if not begun:  # it was killed before its first checkpoint, and begins at the start
+                    write_origin(path)
+                said = folder.recover(trainer.step)
+                if on_event is not None and trainer.step < held.run.updates:
+                    on_event(said)
+            yield trainer, folder, held
+        return
     if config is None:
         raise InputError("a new run needs a recipe")
     trainer = build_trainer(config, engine, ranks=ranks)
+    with _held_folder(path, ranks, resume=False) as folder:
+        if folder is not None:
+            write_text_atomically(folder.config_path, dump_config(config))  # it makes the folder a run's
+            write_origin(path)
+        yield trainer, folder, config
+
+
+@contextmanager
+def _held_folder(path: Path, ranks: Ranks, *, resume: bool) -> Iterator[RunFolder | None]:
+    """The run's folder for the process that writes, which no other run can use meanwhile; None for others."""
     if ranks.rank > 0:
-        return trainer, None, config
-    folder = RunFolder(path)
-    folder.config_path.write_text(dump_config(config), encoding="utf-8")
-    write_origin(path)
-    return trainer, folder, config
+        yield None
+        return
+    with closing(RunFolder(path, resume=resume)) as folder:
+        yield folder
 
 
 def train_in(
@@ -76,11 +101,12 @@ def train_in(
 
     Several processes, `ranks`, share each batch; all of them call this.
     """
-    trainer, folder, config = open_run(path, config, resume=resume, engine=engine, ranks=ranks)
-    if on_event is not None:
-        for line in shared_words(trainer.arms, trainer.batch_size, ranks):
-            on_event(line)
-    return train_further(trainer, folder, config, on_update=on_update, on_event=on_event)
+    opened = opened_run(path, config, resume=resume, engine=engine, on_event=on_event, ranks=ranks)
+    with opened as (trainer, folder, held):
+        if on_event is not None:
+            for line in shared_words(trainer.arms, trainer.batch_size, ranks):
+                on_event(line)
+        return train_further(trainer, folder, held, on_update=on_update, on_event=on_event)
 
 
 def train_further(

@@ -31,6 +31,10 @@ def reproduce(
     jobs: Annotated[int, typer.Option(help="Processes at a time.")] = 2,
     dataset: Annotated[str, typer.Option(help="Of `images`: fashion-mnist, cifar10 or flowers.")] = "",
     size: Annotated[str, typer.Option(help="Of `images`: small, or the paper's.")] = "",
+    known: Annotated[
+        Path | None,
+        typer.Option(help="A table.json of an earlier run; rows that it has with these settings are taken."),
+    ] = None,
 ) -> None:
     """Reproduce a paper's experiment: rows that resume, a table, a figure, and whether it is as expected."""
     from burnin.checked import nearest
@@ -43,13 +47,21 @@ def reproduce(
     elif dataset or size:
         raise InputError("--dataset and --size are of the experiment `images`")
     if name not in STUDIES:
-        known = ", ".join(STUDIES)
-        raise InputError(f"there is no experiment {name!r}{nearest(name, list(STUDIES))}; known: {known}")
+        names = ", ".join(STUDIES)
+        raise InputError(f"there is no experiment {name!r}{nearest(name, list(STUDIES))}; known: {names}")
     chosen = [part.strip() for part in rows.split(",") if part.strip()]
     folder = out or Path("runs") / (f"reproduce-{name}-quick" if quick else f"reproduce-{name}")
     with studies_bar(console) as status:
         table, checks = run_study(
-            STUDIES[name], folder, quick=quick, changes=changes, rows=chosen, jobs=jobs, status=status
+            STUDIES[name],
+            folder,
+            quick=quick,
+            changes=changes,
+            rows=chosen,
+            jobs=jobs,
+            known=known,
+            status=status,
+            say=console.print,
         )
     if json_file is not None:
         write_json(json_file, table)

@@ -11,7 +11,17 @@ from torch import Tensor
 
 from burnin.core import InputError
 from burnin.discrepancies.finite_set import fit_locations, fssd, stein_features
-from burnin.discrepancies.kernelised import ksd, linear_ksd, normal_cdf, normal_quantile, optimise_bandwidth
+from burnin.discrepancies.kernel_settings import KernelSettings, fitted_kernel
+from burnin.discrepancies.kernelised import (
+    FACTORS,
+    LinearKSD,
+    effective_share,
+    ksd,
+    linear_ksd,
+    normal_cdf,
+    normal_quantile,
+    optimise_bandwidth,
+)
 from burnin.discrepancies.kernels import (
     RBF,
     InverseMultiquadric,
@@ -215,3 +225,31 @@ def test_wrong_input_is_told() -> None:
         median_bandwidth(torch.zeros(5, 2), stream())
     with pytest.raises(InputError, match="needs the bootstrap"):
         ksd(shifted(5), RBF(1.0)).power(5, 0.05)
+
+
+def test_the_linear_test_has_a_bandwidth_at_which_enough_pairs_count() -> None:
+    """The most powerful by chance is often so narrow that the mean of h is one of a few pairs."""
+    counting: dict[bool, list[float]] = {False: [], True: []}
+    for seed in range(6):
+        for in_pairs, counts in counting.items():
+            points = rightly_modelled(500, seed=seed)
+            rest, kernel = fitted_kernel(
+                points, KernelSettings(), stream(), standardise=True, in_pairs=in_pairs
+            )
+            counts.append(effective_share(rest, kernel) * (len(rest.x) // 2))
+    assert min(counting[False]) < 10
+    assert min(counting[True]) > 20  # chosen for 30 by the training points, counted on the others
+    none_is_enough = optimise_bandwidth(rightly_modelled(50, seed=3), RBF(1.0), least_share=1.0)
+    shares = [effective_share(rightly_modelled(50, seed=3), RBF(factor)) for factor in FACTORS]
+    assert float(none_is_enough.bandwidth) == pytest.approx(FACTORS[shares.index(max(shares))])
+
+
+def test_the_linear_test_knows_of_skewness() -> None:
+    """Means of a skewed variable of mean 0: the normal law rejects too rarely, the corrected less so."""
+    level, trials = 0.05, 2000
+    draws = torch.randn(trials, 100, generator=stream(4), dtype=torch.float64).square().pow(2) - 3
+    results = [LinearKSD(row) for row in draws]
+    assert not within_binomial(sum(result.normal_p_value <= level for result in results), trials, level)
+    plain = sum(result.normal_p_value <= level for result in results) / trials
+    better = sum(result.p_value <= level for result in results) / trials
+    assert abs(better - level) < abs(plain - level) / 2

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from burnin.core import DivergedError, InputError
 from burnin.discrepancies.critics import CriticSettings, power_of, train_critics
-from burnin.discrepancies.learned import Learned, learn, optimal_terms, skewness, split_sizes
+from burnin.discrepancies.learned import Learned, learn, optimal_terms, split_sizes
 from burnin.discrepancies.models import Points
+from burnin.discrepancies.skewed import skewness
 from tests.discrepancies.gaussians import stream, within_binomial
 
 SMALL = CriticSettings(width=16, iterations=60, validate_every=20, learning_rate=1e-2)

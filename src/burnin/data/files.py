@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from burnin.core import InputError
 from burnin.data.arrays import NoArrayError, read_npy, read_npz
+from burnin.extras import require_extra
 from burnin.limits import GROWTH, require_room
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def find_delimiter(path: Path) -> str:
 def read_parquet(path: Path) -> pyarrow.Table:
     """The columns of a .parquet file; those of words as dictionaries, in which a long word is there once."""
     # A hundredth of a second and much memory that only this ending needs.
+    require_extra("pyarrow")
     import pyarrow
     import pyarrow.parquet
     from pyarrow.types import is_large_string, is_string

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from burnin.core import InputError
+from burnin.extras import require_extra
 from burnin.limits import require_room
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ def write_grid(path: Path, brightness: Tensor) -> None:
 def _open(file: Path, least: int | None = None) -> Image.Image:
     """A picture as `plain` makes it, its turn by the camera undone."""
     # Pillow is loaded where pictures are.
+    require_extra("PIL")
     from PIL import ImageOps
 
     def read(opened: Image.Image) -> Image.Image:
@@ -191,6 +193,7 @@ def _decoded(file: Path, read: Callable[[Image.Image], Image.Image]) -> Image.Im
 
     Only by the decoders of `FORMATS`, whatever the name says: others of Pillow's start other programs.
     """
+    require_extra("PIL")
     from PIL import Image
 
     try:
@@ -222,6 +225,7 @@ def plain(picture: Image.Image) -> Image.Image:
 
 def _alpha(file: Path, size: tuple[int, int]) -> Tensor:
     """How much of each pixel is there, 0 to 255, (height, width)."""
+    require_extra("PIL")
     from PIL import ImageOps
 
     alpha = np.array(
@@ -266,6 +270,7 @@ def _require_size(
 
 
 def _image(picture: Tensor) -> Image.Image:
+    require_extra("PIL")
     from PIL import Image
 
     bytes_ = (picture.clamp(0, 1) * 255).round().to(torch.uint8)

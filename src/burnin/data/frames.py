@@ -24,6 +24,7 @@ from burnin.data.files import (
     read_parquet,
     require_file,
 )
+from burnin.extras import require_extra
 
 if TYPE_CHECKING:
     import pyarrow
@@ -210,6 +211,7 @@ def _column(name: str, cells: Sequence[str]) -> NDArray[Any]:
 
 
 def _from_parquet(path: Path) -> Frame:
+    require_extra("pyarrow")
     import pyarrow.types as kinds
 
     table = read_parquet(path)

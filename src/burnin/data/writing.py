@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from burnin.core import InputError
 from burnin.data.files import find_delimiter, read_lines
 from burnin.data.frames import Frame, gaps_in, is_numeric
+from burnin.extras import require_extra
 
 DRAW = "draw"
 """The column that says which of several completed tables a row is of."""
@@ -105,6 +106,7 @@ class FrameFile:
                 raise InputError(f"{self._path}: {', '.join(words)} holds words; write .csv or .parquet")
             np.save(self._path, np.stack(list(joined.values()), axis=1))
             return
+        require_extra("pyarrow")
         import pyarrow
         import pyarrow.parquet
 

@@ -232,7 +232,7 @@ def _lksd(
     standardise: bool,
     report: Report | None,
 ) -> _Outcome:
-    points, kernel = fitted_kernel(points, settings, generator, standardise=standardise)
+    points, kernel = fitted_kernel(points, settings, generator, standardise=standardise, in_pairs=True)
     n = len(points.x)
     result = linear_ksd(points, kernel)
     numbers = {"discrepancy": result.mean, "bandwidth": float(kernel.bandwidth)}

@@ -13,6 +13,8 @@ from burnin.discrepancies.kernels import RBF, InverseMultiquadric, Kernel, media
 from burnin.discrepancies.models import Points, standardised
 
 FEWEST_JUDGED = 10
+FEWEST_PAIRS = 30
+"""That the linear-time test needs to count, for the law of their mean: its bandwidth is no narrower."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,12 @@ def fitted_kernel(
     *,
     standardise: bool,
     criterion: Literal["power", "discrepancy"] = "power",
+    in_pairs: bool = False,
 ) -> tuple[Points, Kernel]:
-    """The points that are left to be judged, in their units, and the kernel that they are judged with."""
+    """The points that are left to be judged, in their units, and the kernel that they are judged with.
+
+    Judged `in_pairs`, two by two, the bandwidth is such that enough of the pairs count.
+    """
     bandwidth = settings.bandwidth or ("optimised" if criterion == "power" else "median")
     if bandwidth != "optimised":
         points = standardised(points, by=points.x) if standardise else points
@@ -70,7 +76,8 @@ def fitted_kernel(
         return points, settings.make(given)
     train, rest = divided(points, settings.train_share, standardise=standardise)
     first = settings.make(median_bandwidth(train.x, generator))
-    return rest, optimise_bandwidth(train, first, criterion)
+    least_share = FEWEST_PAIRS / (len(rest.x) // 2) if in_pairs else 0.0
+    return rest, optimise_bandwidth(train, first, criterion, least_share=least_share)
 
 
 def divided(points: Points, share: float, *, standardise: bool) -> tuple[Points, Points]:

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from burnin.core import InputError, Report
 from burnin.discrepancies.critics import CriticSettings, Objective, power_of, train_critics
-from burnin.discrepancies.kernelised import TINY, normal_quantile
+from burnin.discrepancies.kernelised import normal_quantile
 from burnin.discrepancies.models import Points, standardised
+from burnin.discrepancies.skewed import corrected, skewness, upper_tail
 
 SPLIT = (0.8, 0.1, 0.1)
 """Shares of the data for training, validation and test (stein, appendix B.1)."""
@@ -59,12 +60,12 @@ class Learned:
         (`normal_p_value`). So t is transformed by their skewness (`corrected`), as the validation points show
         it: those of the test that miss the tail do not know it.
         """
-        return _upper_tail(self._corrected(self.statistic))
+        return upper_tail(self._corrected(self.statistic))
 
     @property
     def normal_p_value(self) -> Tensor:
         """The paper's: t taken for standard normal, (trials,)."""
-        return _upper_tail(self.statistic)
+        return upper_tail(self.statistic)
 
     def power(self, level: float) -> Tensor:
         """The chance of rejection that the validation points foretell, (trials,).
@@ -72,43 +73,10 @@ class Learned:
         Slightly high: each critic was chosen by these points.
         """
         expected = math.sqrt(self.terms.shape[1]) * power_of(self.validation_terms)
-        return _upper_tail(normal_quantile(1 - level) - self._corrected(expected))
+        return upper_tail(normal_quantile(1 - level) - self._corrected(expected))
 
     def _corrected(self, t: Tensor) -> Tensor:
         return corrected(t, skewness(self.validation_terms), self.terms.shape[1])
-
-
-def skewness(terms: Tensor) -> Tensor:
-    """The third moment about the mean over the cube of the standard deviation, of each row.
-
-    Example:
-        >>> skewness(torch.tensor([[0.0, 0.0, 0.0, 4.0]]))
-        tensor([1.1547])
-    """
-    away = terms - terms.mean(-1, keepdim=True)
-    return away.pow(3).mean(-1) / away.square().mean(-1).pow(1.5).clamp_min(TINY)
-
-
-def corrected(t: Tensor, skew: Tensor, n: int) -> Tensor:
-    """Hall's monotone transformation of t, whose law is normal to the next order in 1/√n (Hall 1992).
-
-    With u = t/√n and skewness γ: √n (u + γu²/3 + γ²u³/27) + γ/6√n.
-
-    Example:
-        >>> corrected(torch.tensor([2.0]), torch.tensor([0.0]), 100)
-        tensor([2.])
-        >>> bool(corrected(torch.tensor([2.0]), torch.tensor([-3.0]), 100) < 2)
-        True
-    """
-    u = t / math.sqrt(n)
-    return math.sqrt(n) * (u + skew * u.square() / 3 + skew.square() * u.pow(3) / 27) + skew / (
-        6 * math.sqrt(n)
-    )
-
-
-def _upper_tail(z: Tensor) -> Tensor:
-    """1 - Φ of each."""
-    return 0.5 * torch.erfc(z.double() / math.sqrt(2))
 
 
 def learn(

@@ -2,7 +2,12 @@
 
 from typing import Any
 
+from burnin.extras import require_extra
+
+require_extra("matplotlib")  # before the imports that would fail without it
+
 from burnin.studies.bench_density import BENCH_DENSITY
+from burnin.studies.calibration import CALIBRATION
 from burnin.studies.convergent import CONVERGENT_TOY
 from burnin.studies.critic_cost import CRITIC_COST
 from burnin.studies.experiment import Experiment, run_study
@@ -47,6 +52,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     FLOW_RANK,
     STEIN_IMAGES,
     LOG_Z,
+    CALIBRATION,
     BENCH_DENSITY,
     TABLE_SCHEMES,
     IRIS_GAPS,

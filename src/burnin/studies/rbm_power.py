@@ -111,7 +111,7 @@ def kernel_p_value(method: Method, points: Points, settings: KernelPart, generat
     if method == "ksd":
         return ksd(rest, kernel, num_bootstrap=settings.num_draws, generator=generator).p_value
     if method == "lksd":
-        return linear_ksd(rest, kernel).p_value
+        return linear_ksd(rest, kernel).normal_p_value
     locations, fitted = fit_locations(
         train, kernel, num_locations=settings.num_locations, generator=generator
     )

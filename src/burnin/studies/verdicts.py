@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
@@ -95,13 +96,29 @@ def summary(rows: Rows) -> str:
     return "\n".join(lines) + f"\n\n{right} of {len(rows)} verdicts are right.\n"
 
 
-VERDICTS = Study(
+@dataclass(frozen=True, kw_only=True)
+class VerdictStudy(Study):
+    """Models whose verdicts are counted: what is expected is a number of right ones, not a number of each."""
+
+    def judged(self, rows: Rows) -> Rows:
+        """How many verdicts are right: `all` of the study's, or of the `small` variant's; else nothing.
+
+        Example:
+            >>> VERDICTS.judged({name: {"right": True} for name in VERDICTS.rows})
+            {'all': {'models': 20, 'right': 20}}
+        """
+        whole = {"all": set(self.rows), "small": set(self.quick_rows)}
+        counted = {"models": len(rows), "right": sum(bool(row["right"]) for row in rows.values())}
+        return {name: counted for name, wanted in whole.items() if set(rows) == wanted}
+
+
+VERDICTS = VerdictStudy(
     name="verdicts",
     about="is the verdict right? five schemes on two known densities, judged by chains and by the truth",
     recipe="verdicts",
-    quick_recipe=None,
+    quick_recipe="verdicts-quick",
     rows=ROWS,
-    quick_rows=(),
+    quick_rows=("mixture-data-s0", "mixture-noise-s0", "mixture-hybrid-s0"),
     metrics=("verdict", "exact", "right", "density_kl", "near_kl", "sample_distance"),
     measure=measure,
     draw=None,

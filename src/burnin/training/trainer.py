@@ -40,6 +40,8 @@ from burnin.training.parts import Metrics, Parts
 from burnin.training.remedies import Remedies, lower_rates
 from burnin.training.several import plan_of, several_updates
 
+LOGGED = "logged"
+"""Where a checkpoint says how many lines of metrics there were."""
 TOGETHER = 50
 """Updates that are made in one go at most, where they can be: Ctrl-C waits for them."""
 
@@ -86,6 +88,7 @@ class Trainer:
             self.averaged = AveragedModel(parts.energy, multi_avg_fn=averaging)
         self._finite = True
         self._native: bool | None = None  # whether the run uses native code: decided once
+        self._logged: int | None = None  # lines of metrics when the checkpoint was saved that it goes on from
         self._plan = None
         simple = parts.average == 0 and parts.scale is None and parts.classification is None
         if simple and parts.clip_norm is None:
@@ -224,7 +227,10 @@ class Trainer:
         """
         if 0 < num_updates <= self.step:
             return Outcome.OK
-        log = MetricsLog(folder, self.step, tensorboard=tensorboard) if folder is not None else None
+        log = None
+        if folder is not None:
+            log = MetricsLog(folder, self.step, lines=self._logged, tensorboard=tensorboard)
+            self._logged = None  # what is written from now on counts too
         # The losses' own passes count as a few steps more.
         steps_each = 3 + sum(arm.num_steps for arm in self.parts.arms)
         self.engine.expected_steps = (num_updates - self.step) * steps_each
@@ -233,12 +239,14 @@ class Trainer:
 
         def save(snapshot: Snapshot) -> None:
             whole = self._of_all(snapshot)
-            if folder is not None:
-                save_checkpoint(folder.path, self.step, added(whole))
+            if folder is not None and log is not None:
+                log.flush()
+                held = Snapshot(whole.tensors, {**whole.state, LOGGED: log.lines})
+                save_checkpoint(folder.path, self.step, added(held))
 
-        if self.step == 0:
-            save(self.snapshot())
         try:
+            if self.step == 0:
+                save(self.snapshot())
             with ctrl_c() as interrupted:
                 while self.step < num_updates:
                     left = min(num_updates - self.step, checkpoint_every - self.step % checkpoint_every)
@@ -275,8 +283,6 @@ class Trainer:
                     if stop or done or (due and not wait):
                         due = False
                         self._last_good = self.snapshot().clone()
-                        if log is not None:
-                            log.flush()
                         save(self._last_good)
                     if stop:
                         return Outcome.INTERRUPTED
@@ -373,7 +379,7 @@ class Trainer:
             self.watch.restore(state.get("online", {}))
             self.streams.restore(snapshot.part("stream"))
             self.step, self.remedies = state["step"], Remedies.of(state["remedies"])
-            self._native = state["native"]
+            self._native, self._logged = state["native"], _lines(state.get(LOGGED))
         except KeyError as error:
             raise CheckpointError(
                 f"the checkpoint lacks {brief(error)}: it was made with other settings"
@@ -436,3 +442,10 @@ class Trainer:
             f"update {at}: {trouble}; rolled back to update {self.step}, {done} "
             f"(try {rollbacks} of {settings.tries})"
         )
+
+
+def _lines(logged: object) -> int | None:
+    """How many lines a checkpoint says there were; those of before it was counted say nothing."""
+    if logged is None or (type(logged) is int and logged >= 0):
+        return logged
+    raise TypeError(f"{LOGGED} is no count")
