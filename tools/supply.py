@@ -92,14 +92,14 @@ def unpinned() -> list[str]:
 
 def licence(dist: metadata.Distribution) -> str:
     """The licence that a package states; "unknown" where it states none."""
-    about = dist.metadata
-    stated = about.get("License-Expression")
+    about = dist.metadata.json
+    stated = about.get("license_expression")
     if stated:
-        return stated
-    classes = [line.split(" :: ")[-1] for line in about.get_all("Classifier") or () if "License ::" in line]
+        return str(stated)
+    classes = [line.split(" :: ")[-1] for line in about.get("classifier", ()) if "License ::" in line]
     if classes:
         return " and ".join(SHORT.get(name, name) for name in classes)
-    text = (about.get("License") or "").strip().splitlines()
+    text = str(about.get("license") or "").strip().splitlines()
     return SHORT.get(text[0], text[0]) if text and len(text[0]) < 40 else "unknown"
 
 

@@ -33,9 +33,9 @@ def autoregression(x: Tensor, steps: int, share: float, spread: float, generator
 def test_ranks_along_a_correlated_chain_are_uniform_for_its_own_law_alone(spread: float, right: bool) -> None:
     generator = stream(3)
     x = torch.randn(4000, generator=generator)
-    ways = [autoregression(x, 9, 0.9, spread, generator).square() for _ in range(2)]
+    forth, back = (autoregression(x, 9, 0.9, spread, generator).square() for _ in range(2))
     taken = torch.randint(10, (4000,), generator=generator)
-    ranks = rank_among(x.square(), along_both_ways(*ways, taken), generator)
+    ranks = rank_among(x.square(), along_both_ways(forth, back, taken), generator)
     p = uniformity(ranks, 10, generator)["p"]
     assert (p > 1e-3) is right, p
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from burnin import discrepancies
-from burnin.core import Report
+from burnin.core import InputError, Report
 from burnin.discrepancies import METHODS, CriticSettings, Method, Points, evaluate_scores, learn
 from burnin.discrepancies.ranking import holm
 from burnin.rng import Streams, derive_seed
@@ -120,7 +120,7 @@ def sampler_ranks(
     recipe: CalibrationRecipe, law: Known, streams: Streams, report: Report
 ) -> tuple[dict[str, Tensor], float]:
     """A rank for every repetition, by what is done and what is ranked; and the mean acceptance."""
-    name, target, ranks = recipe.subject.name, recipe.subject.target, recipe.ranks
+    name, target, ranks = _walker(recipe), recipe.subject.target, recipe.ranks
     n, ties, draws = recipe.repetitions, streams["ties"], streams["draws"]
     found, acceptance = {}, 1.0
     if name in POPULATIONS:
@@ -145,6 +145,14 @@ def sampler_ranks(
     return found, acceptance
 
 
+def _walker(recipe: CalibrationRecipe) -> Chain | Population:
+    """The row's sampler; rows of tests have none."""
+    name = recipe.subject.name
+    if name in get_args(Method):
+        raise InputError(f"{name} is a test, which is not ranked")
+    return cast(Chain | Population, name)
+
+
 def _population_end(
     recipe: CalibrationRecipe, law: Known, streams: Streams, index: int, report: Report
 ) -> Tensor:
@@ -152,9 +160,8 @@ def _population_end(
     chains, stream = recipe.ranks.chains, streams["populations"]
     report("populations", index, recipe.repetitions)
     noise = law.spread * torch.randn(chains, law.dim, generator=stream, dtype=torch.float64)
-    kept, _ = walk(
-        recipe.subject.name, recipe.subject.target, noise, stream, records=1, thin=recipe.ranks.arrives
-    )
+    name, target = _walker(recipe), recipe.subject.target
+    kept, _ = walk(name, target, noise, stream, records=1, thin=recipe.ranks.arrives)
     return kept[0, torch.randint(chains, (), generator=stream)]
 
 
