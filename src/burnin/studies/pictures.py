@@ -19,7 +19,7 @@ from burnin.settings import Config
 from burnin.studies.rows import Study
 
 SHORT_RUN = [
-    'scheme.name="noise"',
+    'scheme={name="noise", bank_size=5000}',
     "data.noise=0.03",
     "model.temperature=5e-5",
     "model.average=0.0",
@@ -31,6 +31,8 @@ SHORT_RUN = [
 ]
 """The original's numbers for short-run pictures: ε = 0.01, uniform start, data noise 0.03, Adam at 1e-4;
 fewer updates."""
+PERSISTENT = ['scheme={name="persistent", bank_size=5000}', "run.updates=20000"]
+"""A bank whose chains never begin anew, as the paper has it."""
 
 
 def measure(model: Model, result: Assessment) -> dict[str, Any]:
@@ -66,7 +68,7 @@ CONVERGENT_MNIST = Study(
     about="MNIST by chains at their steady state and by short runs, and what 20,000 further steps leave",
     recipe="convergent-mnist",
     quick_recipe=None,
-    rows={"convergent": [], "short-run": SHORT_RUN},
+    rows={"convergent": [], "persistent": PERSISTENT, "short-run": SHORT_RUN},
     quick_rows=(),
     metrics=("sample_distance", "long_run_distance", "long_energies", "verdict", "ended", "seconds_training"),
     measure=measure,

@@ -106,6 +106,8 @@ class MetricsLog:
     """
 
     def __init__(self, folder: RunFolder, step: int, *, lines: int | None = None, tensorboard: bool) -> None:
+        if tensorboard:
+            require_extra("tensorboard")
         self._path = folder.metrics_path
         self.lines = 0
         """Written so far."""
@@ -115,11 +117,12 @@ class MetricsLog:
             self._file: IO[str] = self._path.open("a", encoding="utf-8")
         self._board: SummaryWriter | None = None
         if tensorboard:
-            require_extra("tensorboard")
             from torch.utils.tensorboard import SummaryWriter
 
-            with telling(folder.path):
+            with telling(folder.path), ExitStack() as undone:
+                undone.callback(self._file.close)
                 self._board = SummaryWriter(str(folder.path), purge_step=step + 1)
+                undone.pop_all()
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """One line: the step and its numbers."""
