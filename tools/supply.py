@@ -92,14 +92,13 @@ def unpinned() -> list[str]:
 
 def licence(dist: metadata.Distribution) -> str:
     """The licence that a package states; "unknown" where it states none."""
-    about = dist.metadata.json
-    stated = about.get("license_expression")
-    if stated:
-        return str(stated)
-    classes = [line.split(" :: ")[-1] for line in about.get("classifier", ()) if "License ::" in line]
+    about = dist.metadata
+    if "License-Expression" in about:
+        return about["License-Expression"]
+    classes = [line.split(" :: ")[-1] for line in about.get_all("Classifier") or () if "License ::" in line]
     if classes:
         return " and ".join(SHORT.get(name, name) for name in classes)
-    text = str(about.get("license") or "").strip().splitlines()
+    text = about["License"].strip().splitlines() if "License" in about else []
     return SHORT.get(text[0], text[0]) if text and len(text[0]) < 40 else "unknown"
 
 
@@ -141,18 +140,22 @@ def page() -> str:
 
 def pythons() -> list[str]:
     """Pinned packages of which the index has no wheel for a version of Python."""
-    missing = []
-    for version in PYTHONS:
-        for name, pinned in pins().items():
-            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--dry-run"]
-            command.append("--ignore-installed")
-            command += ["--target", "unused", "--python-version", version, "--only-binary", ":all:"]
-            done = subprocess.run(
-                [*command, f"{name}=={pinned}"], capture_output=True, text=True, check=False
-            )
-            if done.returncode:
-                missing.append(f"{name}=={pinned}: no wheel for Python {version} in this index")
-    return missing
+    return [
+        f"{name}=={pinned}: no wheel for Python {version} in this index"
+        for version in PYTHONS
+        for name, pinned in pins().items()
+        if not _has_wheel(name, pinned, version)
+    ]
+
+
+def _has_wheel(name: str, pinned: str, version: str) -> bool:
+    """Whether the index lists one; nothing is downloaded."""
+    command = [sys.executable, "-m", "pip", "index", "versions", "--only-binary", ":all:"]
+    done = subprocess.run(
+        [*command, "--python-version", version, name], capture_output=True, text=True, check=False
+    )
+    listed = re.search(r"Available versions: (.*)", done.stdout)
+    return listed is not None and pinned in [one.partition("+")[0] for one in listed[1].split(", ")]
 
 
 def audit() -> list[str]:

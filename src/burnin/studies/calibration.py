@@ -108,7 +108,7 @@ def measure(recipe: CalibrationRecipe, report: Report) -> dict[str, Any]:
         found = uniformity(places, 20, streams["ties"])
         rejected = {f"{level:g}": int((p_values <= level).sum()) for level in LEVELS}
         return head | {"rejected": rejected, "counts": found["counts"], "p": found["p"]}
-    ranks, acceptance = sampler_ranks(recipe, known(target), streams, report)
+    ranks, acceptance = sampler_ranks(recipe, cast(Chain | Population, name), streams, report)
     tests = {
         kind: uniformity(rank, recipe.ranks.others + 1, streams[f"spread {kind}"])
         for kind, rank in ranks.items()
@@ -117,14 +117,14 @@ def measure(recipe: CalibrationRecipe, report: Report) -> dict[str, Any]:
 
 
 def sampler_ranks(
-    recipe: CalibrationRecipe, law: Known, streams: Streams, report: Report
+    recipe: CalibrationRecipe, name: Chain | Population, streams: Streams, report: Report
 ) -> tuple[dict[str, Tensor], float]:
     """A rank for every repetition, by what is done and what is ranked; and the mean acceptance."""
-    name, target, ranks = _walker(recipe), recipe.subject.target, recipe.ranks
+    target, ranks, law = recipe.subject.target, recipe.ranks, known(recipe.subject.target)
     n, ties, draws = recipe.repetitions, streams["ties"], streams["draws"]
     found, acceptance = {}, 1.0
     if name in POPULATIONS:
-        ends = torch.stack([_population_end(recipe, law, streams, i, report) for i in range(n)])
+        ends = torch.stack([_population_end(recipe, name, law, streams, i, report) for i in range(n)])
         return _ranked("arrives", ends, _exact(law, ranks.others, n, draws), law, ties), acceptance
     if ranks.stays:
         report("chains from exact draws", 0, 2)
@@ -154,14 +154,18 @@ def _walker(recipe: CalibrationRecipe) -> Chain | Population:
 
 
 def _population_end(
-    recipe: CalibrationRecipe, law: Known, streams: Streams, index: int, report: Report
+    recipe: CalibrationRecipe,
+    name: Chain | Population,
+    law: Known,
+    streams: Streams,
+    index: int,
+    report: Report,
 ) -> Tensor:
     """The end of one chain of a population of its own: which one, is drawn."""
     chains, stream = recipe.ranks.chains, streams["populations"]
     report("populations", index, recipe.repetitions)
     noise = law.spread * torch.randn(chains, law.dim, generator=stream, dtype=torch.float64)
-    name, target = _walker(recipe), recipe.subject.target
-    kept, _ = walk(name, target, noise, stream, records=1, thin=recipe.ranks.arrives)
+    kept, _ = walk(name, recipe.subject.target, noise, stream, records=1, thin=recipe.ranks.arrives)
     return kept[0, torch.randint(chains, (), generator=stream)]
 
 
