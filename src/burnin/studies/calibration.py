@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from burnin import discrepancies
-from burnin.core import InputError, Report
+from burnin.core import Report
 from burnin.discrepancies import METHODS, CriticSettings, Method, Points, evaluate_scores, learn
 from burnin.discrepancies.ranking import holm
 from burnin.rng import Streams, derive_seed
@@ -143,14 +143,6 @@ def sampler_ranks(
         kept, acceptance = walk(name, target, noise, streams["arrive"], records=1, thin=ranks.arrives)
         found |= _ranked("arrives", kept[0], _exact(law, ranks.others, n, draws), law, ties)
     return found, acceptance
-
-
-def _walker(recipe: CalibrationRecipe) -> Chain | Population:
-    """The row's sampler; rows of tests have none."""
-    name = recipe.subject.name
-    if name in get_args(Method):
-        raise InputError(f"{name} is a test, which is not ranked")
-    return cast(Chain | Population, name)
 
 
 def _population_end(
