@@ -10,6 +10,8 @@ from typing import Any
 
 from burnin.bench import write_page
 from burnin.bench.contestants import WEIGHTED
+from burnin.bench.together import write_together
+from burnin.bench.traffic import on_paper_words
 from burnin.studies import (
     bench_density,
     calibration,
@@ -44,6 +46,7 @@ PAGES = (
     ROOT / "docs" / "trust.md",
     ROOT / "docs" / "calibration.md",
     ROOT / "docs" / "jem.md",
+    ROOT / "docs" / "scale.md",
 )
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SHORT = ("density_kl", "sample_distance", "long_run_distance", "data_run_distance")
@@ -114,7 +117,11 @@ def pieces() -> dict[str, str]:
         "table-schemes": _measured("table-schemes", table_schemes.summary),
         "jem": _measured("jem", jem.summary),
         "fuzz": _fuzzed(_read("fuzz")),
+        "faults": _killed(_read("faults")),
+        "soak": _soaked(_read("soak")),
         "measures": _pictures_measured(_read("measures")),
+        "scale": _shared(_read("scale")),
+        "scale-paper": on_paper_words(_read("scale")["on_paper"]),
     }
 
 
@@ -183,6 +190,17 @@ def _pictures_measured(table: dict[str, Any]) -> str:
     )
 
 
+def _shared(result: dict[str, Any]) -> str:
+    """One process against several, and what else the machine did."""
+    made = result["made_by"]
+    return (
+        f"{write_together(result)}\n\n`{made['command']}`, seed {result['settings']['seed']}, commit "
+        f"{made['commit']}, {made['time'][:10]}, {made['machine']}, {made['processor']}, "
+        f"torch {made['torch']}; load of the machine {made['load_average'][0]:.1f} before and "
+        f"{made['load_average'][1]:.1f} after.\n"
+    )
+
+
 def _fuzzed(table: dict[str, Any]) -> str:
     """Cases of each reader, those that it refused, and those that failed."""
     lines = [
@@ -195,6 +213,39 @@ def _fuzzed(table: dict[str, Any]) -> str:
     return (
         "| reader | cases | refused | failures |\n|---|---|---|---|\n" + "\n".join(lines) + "\n\n"
         f"`{made['command']}`, commits {commits}, {made['time'][:10]}, {made['machine']}.\n"
+    )
+
+
+def _killed(table: dict[str, Any]) -> str:
+    """Kills of each run by how it was killed, what they left, and how the runs ended."""
+    counted = ("kills", "left_unfinished_files", "most_updates_lost", "ends", "corrupted", "differing")
+    rows = {
+        name: [row[key] if isinstance(row[key], int) else len(row[key]) for key in counted]
+        for name, row in table["rows"].items()
+    }
+    whole = [
+        (max if key == "most_updates_lost" else sum)(column)
+        for key, column in zip(counted, zip(*rows.values(), strict=True), strict=True)
+    ]
+    lines = [
+        f"| {name} | {' | '.join(map(str, counts))} |" for name, counts in {**rows, "all": whole}.items()
+    ]
+    heads = ("run, killed at", *(key.replace("_", " ") for key in counted))
+    made = table["made_by"]
+    return (
+        f"| {' | '.join(heads)} |\n" + "|---" * len(heads) + "|\n" + "\n".join(lines) + "\n\n"
+        f"`{made['command']}`, commit {made['commit']}, {made['time'][:10]}, {made['machine']}.\n"
+    )
+
+
+def _soaked(table: dict[str, Any]) -> str:
+    """How flat the memory of a long run was."""
+    found, made = table["summary"], table["made_by"]
+    return (
+        f"{found['minutes']:g} minutes, {found['updates']:,} updates, {found['samples']:,} samples: between "
+        f"{found['least_mb']:g} and {found['most_mb']:g} MB after the warm-up, {100 * found['spread']:.2g}% "
+        f"apart; from its first tenth to its last {100 * found['drift']:+.2g}%. `{made['command']}`, commit "
+        f"{made['commit']}, {made['time'][:10]}, {made['machine']}.\n"
     )
 
 

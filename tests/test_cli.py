@@ -600,15 +600,15 @@ def test_reproduce_makes_rows_once_and_refuses_other_settings(burnin: Burnin) ->
 def test_reproduce_exits_with_1_when_an_expectation_is_missed(burnin: Burnin) -> None:
     """With a row that is there already, so that nothing is trained."""
     from burnin.config import load_config
-    from burnin.studies import experiment
     from burnin.studies.rings import SCHEMES
+    from burnin.studies.workers import essence
 
     expected = 'expected=[{scheme="hybrid", metric="density_kl", at_most=0.1}]'
     claim = 'expected=[{scheme="hybrid", metric="density_kl", at_most=0.1, claim=true}]'
     config = load_config("rings-quick", [*TINY, *SCHEMES["hybrid"]])
     study = Path("study")
     study.mkdir()
-    row = {"metrics": {"density_kl": 0.5}, "config": experiment._essence(config)}
+    row = {"metrics": {"density_kl": 0.5}, "config": essence(config)}
     (study / "hybrid.json").write_text(json.dumps(row))
     import safetensors.torch
 

@@ -69,6 +69,7 @@ def test_there_are_examples() -> None:
                 "trust",
                 "calibration",
                 "jem",
+                "scale",
             )
         ),
     ],

@@ -16,16 +16,19 @@ import burnin
 SOURCE = Path(burnin.__file__).parent
 
 LAYERS = {
-    0: {"core", "rng", "closed_form", "stein", "sources", "limits", "extras"},
+    0: {"core", "rng", "closed_form", "stein", "sources", "limits", "storage", "extras", "ranks"},
     1: {"data", "energies", "starts", "samplers", "objectives", "diagnostics", "discrepancies"},
     2: {"training"},
     3: {"evaluation", "report"},
 }
-ON_CORE = {"stein", "sources", "limits", "extras"}
+ON_CORE = {"stein", "sources", "limits", "storage", "extras", "ranks"}
 """Of layer 0, what stands on core: on its gradient of energies, on its errors."""
 LAYER = {room: layer for layer, rooms in LAYERS.items() for room in rooms}
 TOP = 4
-HEAVY = ("pyarrow", "matplotlib", "typer", "rich", "sklearn", "jinja2", "tensorboard", "pandas", "burnin.cli")
+HEAVY = (
+    *("pyarrow", "matplotlib", "typer", "rich", "sklearn", "jinja2", "tensorboard", "pandas", "burnin.cli"),
+    *("lightning_fabric", "torch.distributed.fsdp"),
+)
 
 
 def layer_of(room: str) -> int:

@@ -24,20 +24,24 @@ from burnin.evaluation.model import Chain, Model
 from burnin.limits import naming
 from burnin.memory import MOMENT_SAMPLES
 from burnin.objectives import Classification, contrast
+from burnin.ranks import ALONE, Ranks
 from burnin.rng import Streams
 from burnin.samplers import (
     Engine,
 )
 from burnin.settings import FROM_NOISE, Config
 from burnin.training import FisherScale, GuardSettings, Parts, Trainer, load_checkpoint
+from burnin.training.frugal import Frugal
 from burnin.training.schedules import rate_factor
 
 
 def build_engine(
     config: Config, *, threads: int | None = None, say: Callable[[str], None] | None = None
 ) -> Engine:
-    """How the configured chains are computed."""
-    return Engine(config.run.compile, threads=threads, say=say)
+    """How the configured chains are computed; those in pieces or in bfloat16 are not compiled."""
+    if config.run.frugal and config.run.compile == "always":
+        raise InputError("run.compile is always, but run.pieces and run.precision work on plain chains only")
+    return Engine("never" if config.run.frugal else config.run.compile, threads=threads, say=say)
 
 
 def build_base(config: Config) -> MixtureBase | None:
@@ -50,8 +54,12 @@ def build_trainer(
     engine: Engine | None = None,
     data: Density | None = None,
     base: MixtureBase | None = None,
+    ranks: Ranks = ALONE,
 ) -> Trainer:
-    """Everything of a training run, at its start; `data` and `base` where they are in memory already."""
+    """Everything of a training run, at its start; `data` and `base` where they are in memory already.
+
+    `ranks` are the processes that train together, each with a trainer of its own.
+    """
     streams = Streams(config.run.seed)
     base = build_base(config) if base is None else base
     data = build_data(config) if data is None else noised(config, data)
@@ -62,6 +70,7 @@ def build_trainer(
     if constant:
         raise InputError(f"the data's columns {constant} are constant (no variance); leave them out")
     energy = build_energy(config, data, mean, std, streams["weights"], base)
+    ranks.place(energy, averaged=config.model.average > 0)
     temperature = config.model.temperature
     scale = None
     if config.sampler.scale == "fisher":
@@ -90,16 +99,18 @@ def build_trainer(
     parts = Parts(
         energy=energy,
         data=data,
-        arms=build_arms(config, data.dim, streams["bank"]) if direct is None else [],
+        arms=build_arms(config, data.dim, streams["bank"], ranks) if direct is None else [],
         optimizer=optimizer,
         scheduler=scheduler,
-        objective=direct or partial(contrast, temperature=temperature),
+        objective=direct or partial(contrast, temperature=temperature, ranks=ranks),
         scale=scale,
         average=config.model.average,
         clip_norm=config.optimizer.clip_norm,
         guard=guard,
         engine=engine or build_engine(config),
-        classification=_classification(config, energy, data, streams),
+        classification=_classification(config, energy, data, streams, ranks),
+        ranks=ranks,
+        frugal=Frugal(config.run.pieces, config.run.precision == "bf16") if config.run.frugal else None,
     )
     return Trainer(parts, batch_size=config.run.batch_size, streams=streams)
 
@@ -117,7 +128,7 @@ def _guard(config: Config) -> GuardSettings:
 
 
 def _classification(
-    config: Config, energy: nn.Module, data: Density, streams: Streams
+    config: Config, energy: nn.Module, data: Density, streams: Streams, ranks: Ranks
 ) -> Classification | None:
     """What a joint energy learns from labels."""
     joint = config.joint
@@ -128,6 +139,7 @@ def _classification(
         labelled_draws(data, joint.classes, joint.labels, streams["known labels"]),
         joint.batch_size or config.run.batch_size,
         joint.weight,
+        ranks,
     )
 
 

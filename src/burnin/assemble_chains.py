@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from burnin.core import InputError, Sampler, Start
+from burnin.ranks import ALONE, Ranks
 from burnin.samplers import (
     HMC,
     MALA,
@@ -41,8 +42,8 @@ def build_sampler(settings: SamplerSettings, temperature: float) -> Sampler:
     return Annealed(inner, _knots(settings.heat), settings.resample_below or None)
 
 
-def build_arms(config: Config, dim: int, generator: torch.Generator) -> list[Arm]:
-    """The arms of the configured scheme."""
+def build_arms(config: Config, dim: int, generator: torch.Generator, ranks: Ranks = ALONE) -> list[Arm]:
+    """The arms of the configured scheme; of several processes, each holds its part of a bank."""
     scheme, temperature = config.scheme, config.model.temperature
     noise = build_noise(config)
     if scheme.name == "none":
@@ -96,7 +97,15 @@ def build_arms(config: Config, dim: int, generator: torch.Generator) -> list[Arm
             "a bank has at least as many chains as a batch"
         )
     refresh = scheme.refresh if scheme.name == "refresh" else 0.0
-    bank = Bank(scheme.bank_size, (dim,), noise, generator, refresh=refresh)
+    bank = Bank(
+        scheme.bank_size,
+        (dim,),
+        noise,
+        generator,
+        refresh=refresh,
+        ranks=ranks,
+        exchange=scheme.exchange,
+    )
     return [arm("bank", bank, plain, 1.0)]
 
 

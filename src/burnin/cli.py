@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,14 +20,16 @@ from burnin import (
     measure_commands,
     stein_commands,
     study_commands,
+    sweep_commands,
     table_commands,
 )
 from burnin.config import load_config, read_run_config
 from burnin.core import BurninError, InputError, Outcome
 from burnin.settings import Config
-from burnin.terminal import Set, harmless, make_console, stages_bar, training_bar
+from burnin.terminal import Devices, Nodes, Set, harmless, make_console, stages_bar, training_bar
 
 if TYPE_CHECKING:
+    from burnin.ranks import Ranks
     from burnin.samplers import Engine
 
 app = typer.Typer(
@@ -37,6 +41,7 @@ app = typer.Typer(
 )
 
 INTERRUPTED = 130
+LOST = 4
 
 
 @app.command(epilog="Example: burnin train rings --set scheme.name=noise --out runs/noise")
@@ -45,16 +50,24 @@ def train(
     changes: Set = [],  # noqa: B006  (typer copies it)
     out: Annotated[Path | None, typer.Option(help="The run's folder; runs/RECIPE by default.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    devices: Devices = 1,
+    nodes: Nodes = 1,
+    strategy: Annotated[
+        str, typer.Option(help="Of several processes: ddp, or fsdp, which shares out the weights.")
+    ] = "ddp",
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
     """Train a model by a recipe."""
-    console = make_console()
+    from burnin.launching import take_part
+
     config = load_config(recipe, changes)
     folder = out or Path("runs") / Path(recipe).stem
     if resume and not changes:
         config = read_run_config(folder)
-    outcome = run_training(console, folder, config, resume=resume, label=config.title)
-    if as_json:
+    ranks = take_part(devices, nodes, strategy)
+    console = make_console(quiet=ranks.rank > 0)
+    outcome = run_training(console, folder, config, resume=resume, label=config.title, ranks=ranks)
+    if as_json and ranks.rank == 0:
         print(json.dumps(training_summary(folder, outcome), ensure_ascii=False))
     finish(console, folder, outcome)
     console.print(f"trained: {folder}. Next: burnin report {folder}")
@@ -82,6 +95,8 @@ def sample(
         str | None, typer.Option("--class", help="Of a classifier (JEM): which class, by name or number.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over existing files.")] = False,
+    devices: Devices = 1,
+    nodes: Nodes = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Draw samples from a trained model, by chains that start at noise; of a table, rows like its own."""
@@ -89,14 +104,15 @@ def sample(
     from burnin.drawing import Request, draw
     from burnin.evaluation.classes import accept_class
     from burnin.interop.sources import open_folder
+    from burnin.launching import take_part
     from burnin.rng import Streams
     from burnin.runs import available_cores
 
-    console = make_console()
     request = Request(number, output, steps, keep, keep_every, block, force)
-    opened = open_folder(
-        run, lambda config: build_engine(config, threads=available_cores(), say=console.print)
-    )
+    ranks = take_part(devices, nodes)
+    console = make_console(quiet=ranks.rank > 0)
+    threads = max(1, available_cores() // ranks.neighbours)
+    opened = open_folder(run, lambda config: build_engine(config, threads=threads, say=console.print), ranks)
     use_threads(opened.config)
     accept = None if of_class is None else accept_class(opened.model, of_class)
     with stages_bar(console) as report:
@@ -104,7 +120,7 @@ def sample(
     if outcome is not Outcome.OK:
         console.print(f"warning: {outcome.message}")
     console.print(f"{number} samples in {output}")
-    if as_json:
+    if as_json and ranks.rank == 0:
         print(json.dumps({"samples": number, "file": str(output), "outcome": outcome.name}))
 
 
@@ -188,6 +204,7 @@ measure_commands.register(app)
 class_commands.register(app)
 interop_commands.register(app)
 study_commands.register(app)
+sweep_commands.register(app)
 impute_command.register(app)
 data_commands.register(app)
 
@@ -222,11 +239,16 @@ def completion(shell: Annotated[str, typer.Argument(help="bash, zsh or fish.")])
     print(completion_script(app, shell), end="")
 
 
-def run_training(console: Console, folder: Path, config: Config, *, resume: bool, label: str) -> Outcome:
-    """Trains with a progress bar."""
+def run_training(
+    console: Console, folder: Path, config: Config, *, resume: bool, label: str, ranks: Ranks | None = None
+) -> Outcome:
+    """Trains with a progress bar; `ranks` are the processes that do it together, one by default."""
     from burnin.assemble import build_engine
     from burnin.assemble_data import fetch_data
+    from burnin.ranks import ALONE
     from burnin.runs import available_cores, train_in
+
+    ranks = ranks or ALONE
 
     use_threads(config)
     with stages_bar(console) as report:
@@ -238,7 +260,10 @@ def run_training(console: Console, folder: Path, config: Config, *, resume: bool
             resume=resume,
             on_update=update,
             on_event=lambda text: console.print(f"training: {text}"),
-            engine=build_engine(config, threads=available_cores(), say=console.print),
+            engine=build_engine(
+                config, threads=max(1, available_cores() // ranks.neighbours), say=console.print
+            ),
+            ranks=ranks,
         )
 
 
@@ -284,12 +309,25 @@ def write_run_report(console: Console, folder: Path) -> dict[str, Any]:
         return report_run(folder, status, quiet_engine(config))
 
 
+def _of_thread(told: threading.ExceptHookArgs) -> None:
+    """TensorBoard's thread hands what it could not write to the main one, which tells it in one line."""
+    if not isinstance(told.exc_value, OSError):
+        threading.__excepthook__(told)
+
+
 def main() -> None:
     """Runs the program: bad input ends in one line on stderr and exit code 2, divergence in 3."""
+    threading.excepthook = _of_thread
     try:
         app()
     except BurninError as error:
-        print(f"burnin: {harmless(str(error))}", file=sys.stderr)
+        rank = int(os.environ.get("RANK", "0"))
+        # Of several processes that notice that one is gone, the first says so.
+        if rank == 0 or error.exit_code != LOST:
+            name = "burnin" if rank == 0 else f"burnin (process {rank})"
+            print(f"{name}: {harmless(str(error))}", file=sys.stderr, flush=True)
+        if error.exit_code == LOST:
+            os._exit(LOST)  # torch would wait for the process that is gone
         sys.exit(error.exit_code)
     except OSError as error:
         print(f"burnin: {harmless(str(error))}", file=sys.stderr)

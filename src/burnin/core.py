@@ -37,6 +37,10 @@ class CheckpointError(BurninError):
     """A damaged, foreign or unfitting checkpoint."""
 
 
+class StorageError(BurninError):
+    """What cannot be written: the disk is full, or the folder is read-only."""
+
+
 class DivergedError(BurninError):
     """Training left the finite numbers or its own history and could not be brought back."""
 

@@ -21,6 +21,7 @@ from burnin.evaluation.model import Model
 from burnin.following import followed
 from burnin.limits import read_json
 from burnin.settings import Config
+from burnin.storage import write_text_atomically
 from burnin.training import RunFolder, Trainer
 from burnin.training.checkpoint import (
     Snapshot,
@@ -170,8 +171,8 @@ def correct(
 
 def write_choices(folder: RunFolder, config: Config, choice: Choice) -> None:
     """Keeps what was chosen in the run's folder."""
-    folder.config_path.write_text(dump_config(config), encoding="utf-8")
-    (folder.path / CHOICE_FILE).write_text(json.dumps(choice.as_dict(), indent=1), encoding="utf-8")
+    write_text_atomically(folder.config_path, dump_config(config))
+    write_text_atomically(folder.path / CHOICE_FILE, json.dumps(choice.as_dict(), indent=1))
 
 
 def read_choice(folder: Path) -> Choice:

@@ -91,6 +91,8 @@ def draw(
 ) -> Outcome:
     """Draws what is asked for; what is done when it is interrupted is in the file.
 
+    Where several processes share the model's chains, all of them call this, and the first writes.
+
     Arguments:
         model: where samples come from.
         request: what is asked for.
@@ -101,11 +103,14 @@ def draw(
     """
     if accept is not None and request.keep is not None:
         raise InputError("--keep follows all chains, and a class is of some: leave out one of them")
+    ranks = model.ranks
+    if ranks.size > 1 and request.keep is not None:
+        raise InputError("--keep follows the chains of one process; take --devices 1")
     encoding = model.rows.encoding if encoding is None and model.rows is not None else encoding
     length = model.own.num_steps
     total = -(-request.number // request.block) * (length + request.steps)
     done, outcome, written, empty = 0, Outcome.OK, 0, 0
-    with _writer(request, model, encoding) as write:
+    with _writer(request, model, encoding) if ranks.rank == 0 else Nothing() as write:
         while written < request.number:
             left, before = request.number - written, done
             n = min(request.block, left)
@@ -113,6 +118,7 @@ def draw(
                 n = min(request.block, FEW_ACCEPTED * left)
             if encoding is not None:
                 n = max(n, FEWEST_CHAINS)  # annealed chains are resampled among each other
+            n = max(n, ranks.size)
 
             def progress(steps: int, *_: object, before: int = before) -> None:
                 report("chains", min(before + steps, total), total)
@@ -122,12 +128,14 @@ def draw(
             if request.steps:
                 sampled = _go_on(model, sampled, request, generator, report, done, total)
                 done += request.steps
-            position = sampled.position
+            position = ranks.gather(sampled.position, n)
             if encoding is not None:  # in any order: annealed chains of one ancestor end side by side
                 position = position[torch.randperm(n, generator=generator)][:left]
             if accept is not None:
                 position = position[accept(position, generator)][:left]
+            position = position[:left]
             more = write.append(position) if len(position) else 0
+            more = int(ranks.first(torch.tensor(more)))
             written, empty = written + more, 0 if more else empty + 1
             if empty == MOST_EMPTY:
                 raise InputError(
@@ -135,7 +143,8 @@ def draw(
                     if accept is None
                     else "no chain ends in this class; train longer, or run chains of ClassEnergy (docs/jem)"
                 )
-            outcome = outcome if sampled.result.outcome is Outcome.OK else sampled.result.outcome
+            stopped = ranks.any(sampled.result.outcome is not Outcome.OK)
+            outcome = Outcome.NON_FINITE if stopped else outcome
     return outcome
 
 
@@ -182,6 +191,20 @@ class CsvFile:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+class Nothing:
+    """What the processes write that only help."""
+
+    def append(self, rows: torch.Tensor) -> int:
+        """Drops rows."""
+        return 0
+
+    def __enter__(self) -> Nothing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 class TableFile:

@@ -28,6 +28,7 @@ from burnin.evaluation.row_density import row_log_density
 from burnin.limits import brief, read_json
 from burnin.samplers import Engine
 from burnin.settings import Config
+from burnin.storage import write_text_atomically
 
 FITTED_FILE = "fitted.json"
 FORMAT = "burnin-fitted-1"
@@ -176,9 +177,7 @@ class FittedTable:
 
     def save(self, folder: Path) -> None:
         """Writes what a run's folder lacks beside its rows and its checkpoint, as JSON."""
-        temporary = folder / f".{FITTED_FILE}.tmp"
-        temporary.write_text(json.dumps(self.content(), indent=1, allow_nan=False), encoding="utf-8")
-        temporary.replace(folder / FITTED_FILE)
+        write_text_atomically(folder / FITTED_FILE, json.dumps(self.content(), indent=1, allow_nan=False))
 
     @classmethod
     def load(cls, folder: Path, engine: Engine | None = None) -> FittedTable:

@@ -107,6 +107,7 @@ def resume_rows(
     snapshot = newest(folder.path)
     trainer.restore(snapshot)
     told, seen = listener or Listener(), snapshot.held(WATCH)
+    told.say(folder.recover(trainer.step))
     if seen is not None:
         contamination = float(seen.state["contamination"])
     task = _task(rows, base, config, choice, contamination)

@@ -42,6 +42,7 @@ from burnin.provenance import write_origin
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.settings import Config, DataSettings
+from burnin.storage import write_text_atomically
 from burnin.training import RunFolder, Trainer
 from burnin.training.checkpoint import Snapshot
 
@@ -164,6 +165,7 @@ def resume_pictures(
     base = MixtureBase.load(folder.path / BASE_FILE)
     trainer, snapshot = build_trainer(config, engine, pictures, base), newest(folder.path)
     trainer.restore(snapshot)
+    listener.say(folder.recover(trainer.step))
     seen = snapshot.held(WATCH)
     share = seen.state["contamination"] if seen is not None else _read(folder.path)["contamination"]
     task = _task(pictures, base, config, choice, float(share))
@@ -262,6 +264,4 @@ def _read(folder: Path) -> dict[str, Any]:
 
 
 def _write(folder: Path, content: dict[str, Any]) -> None:
-    temporary = folder / f".{FITTED_FILE}.tmp"
-    temporary.write_text(json.dumps(content, indent=1, allow_nan=False), encoding="utf-8")
-    temporary.replace(folder / FITTED_FILE)
+    write_text_atomically(folder / FITTED_FILE, json.dumps(content, indent=1, allow_nan=False))

@@ -16,6 +16,7 @@ import torch
 import burnin
 from burnin.core import InputError
 from burnin.limits import read_json
+from burnin.storage import write_text_atomically
 
 ORIGIN_FILE = "origin.json"
 
@@ -56,7 +57,7 @@ def write_origin(folder: Path) -> None:
     """Writes down in a run's folder what trains it and where, unless a run that is resumed has it."""
     path = folder / ORIGIN_FILE
     if not path.exists():
-        path.write_text(json.dumps(provenance(), indent=1), encoding="utf-8")
+        write_text_atomically(path, json.dumps(provenance(), indent=1))
 
 
 def read_origin(folder: Path) -> dict[str, Any]:

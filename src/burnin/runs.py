@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,37 +19,72 @@ from burnin.evaluation.assess import Assessment, Effort, Units, assess
 from burnin.evaluation.model import Model
 from burnin.limits import naming
 from burnin.provenance import write_origin
+from burnin.ranks import ALONE, Ranks
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.settings import Config, StudySettings
+from burnin.storage import write_text_atomically
 from burnin.training import RunFolder, Trainer, load_checkpoint, read_metrics
+from burnin.training.arms import shared_words
+from burnin.training.checkpoint import checkpoint_steps
 from burnin.training.parts import Metrics
 
 
-def open_run(
-    path: Path, config: Config | None, *, resume: bool, engine: Engine | None = None
-) -> tuple[Trainer, RunFolder, Config]:
+@contextmanager
+def opened_run(
+    path: Path,
+    config: Config | None,
+    *,
+    resume: bool,
+    engine: Engine | None = None,
+    on_event: Callable[[str], None] | None = None,
+    ranks: Ranks = ALONE,
+) -> Iterator[tuple[Trainer, RunFolder | None, Config]]:
     """A trainer by `config` in a new folder, or that of the run that the folder holds, where it ended.
 
-    Everything that can be wrong with the input is found before the folder is made.
+    Everything that can be wrong with the input is found before the folder is made. No other process can use
+    the folder meanwhile. What was recovered of a run that was there is told to `on_event`. Of several
+    processes the first one alone gets the folder, as it writes; all of them read what they resume from.
     """
     if resume:
-        folder = RunFolder(path, resume=True)
-        held = read_run_config(path)
-        if config is not None and config != held:
-            raise InputError(
-                f"{path} holds a run with other settings; resume it without --set, or choose another --out"
-            )
-        trainer = build_trainer(in_folder(held, path), engine)
-        trainer.restore(load_checkpoint(path))
-        return trainer, folder, held
+        with _held_folder(path, ranks, resume=True) as folder:
+            held = read_run_config(path)
+            if config is not None and config != held:
+                raise InputError(
+                    f"{path} holds a run with other settings; resume it without --set, "
+                    "or choose another --out"
+                )
+            trainer = build_trainer(in_folder(held, path), engine, ranks=ranks)
+            begun = bool(checkpoint_steps(path)) or any(read_metrics(path / "metrics.jsonl"))
+            if begun:
+                trainer.restore(load_checkpoint(path))
+            ranks.any(False)  # the first does not write before all have read
+            if folder is not None:
+                if not begun:  # it was killed before its first checkpoint, and begins at the start
+                    write_origin(path)
+                said = folder.recover(trainer.step)
+                if on_event is not None and trainer.step < held.run.updates:
+                    on_event(said)
+            yield trainer, folder, held
+        return
     if config is None:
         raise InputError("a new run needs a recipe")
-    trainer = build_trainer(config, engine)
-    folder = RunFolder(path)
-    folder.config_path.write_text(dump_config(config), encoding="utf-8")
-    write_origin(path)
-    return trainer, folder, config
+    trainer = build_trainer(config, engine, ranks=ranks)
+    with _held_folder(path, ranks, resume=False) as folder:
+        if folder is not None:
+            write_text_atomically(folder.config_path, dump_config(config))  # it makes the folder a run's
+            write_origin(path)
+        yield trainer, folder, config
+
+
+@contextmanager
+def _held_folder(path: Path, ranks: Ranks, *, resume: bool) -> Iterator[RunFolder | None]:
+    """The run's folder for the process that writes, which no other run can use meanwhile; None for others."""
+    if ranks.rank > 0:
+        yield None
+        return
+    with closing(RunFolder(path, resume=resume)) as folder:
+        yield folder
 
 
 def train_in(
@@ -59,15 +95,23 @@ def train_in(
     on_update: Callable[[int, Metrics], None] | None = None,
     on_event: Callable[[str], None] | None = None,
     engine: Engine | None = None,
+    ranks: Ranks = ALONE,
 ) -> Outcome:
-    """Trains by `config` in a new folder, or goes on with the run that the folder holds."""
-    trainer, folder, config = open_run(path, config, resume=resume, engine=engine)
-    return train_further(trainer, folder, config, on_update=on_update, on_event=on_event)
+    """Trains by `config` in a new folder, or goes on with the run that the folder holds.
+
+    Several processes, `ranks`, share each batch; all of them call this.
+    """
+    opened = opened_run(path, config, resume=resume, engine=engine, on_event=on_event, ranks=ranks)
+    with opened as (trainer, folder, held):
+        if on_event is not None:
+            for line in shared_words(trainer.arms, trainer.batch_size, ranks):
+                on_event(line)
+        return train_further(trainer, folder, held, on_update=on_update, on_event=on_event)
 
 
 def train_further(
     trainer: Trainer,
-    folder: RunFolder,
+    folder: RunFolder | None,
     config: Config,
     *,
     on_update: Callable[[int, Metrics], None] | None = None,

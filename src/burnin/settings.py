@@ -38,6 +38,8 @@ class RunSettings(_Section):
 
     Small networks run fastest on one thread, and only the same number gives the same bits. Native chains
     use every core whatever `threads` says, and give the same bits. `compile` says how chains are computed.
+    Networks of pictures may take a batch in `pieces`, which saves memory, and their chains in `precision`
+    bf16, which saves time where the processor knows it (docs/scale.md).
     """
 
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
@@ -48,6 +50,13 @@ class RunSettings(_Section):
     tensorboard: bool = True
     threads: Annotated[int, Field(ge=0, le=1024)] = 1
     compile: Literal["auto", "never", "always"] = "auto"
+    pieces: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    precision: Literal["float32", "bf16"] = "float32"
+
+    @property
+    def frugal(self) -> bool:
+        """Whether passes through the network are other than whole and in float32."""
+        return self.pieces > 1 or self.precision != "float32"
 
 
 class DataSettings(_Section):
@@ -177,13 +186,14 @@ class SchemeSettings(_Section):
 
     `beta` is a number, or points [[update, value], …] that it passes through in straight lines. It may be
     that of the arms from noise, or from data, only; `pooled` puts both arms' negatives into one contrast,
-    whose weight is 1.
+    whose weight is 1. With `exchange` the chains of a bank travel between processes (docs/scale.md).
     """
 
     name: Literal["data", "noise", "persistent", "refresh", "hybrid", "none"]
     lam: float = 25.0
     bank_size: Count = 10_000
     refresh: Share = 0.05
+    exchange: bool = False
     beta: float | KnotList = 0.0
     beta_on: Literal["noise", "data", "both"] = "both"
     variant: Literal["default", "no_positive", "batch_corrected", "true_objective"] = "default"

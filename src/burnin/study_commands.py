@@ -31,6 +31,10 @@ def reproduce(
     jobs: Annotated[int, typer.Option(help="Processes at a time.")] = 2,
     dataset: Annotated[str, typer.Option(help="Of `images`: fashion-mnist, cifar10 or flowers.")] = "",
     size: Annotated[str, typer.Option(help="Of `images`: small, or the paper's.")] = "",
+    known: Annotated[
+        Path | None,
+        typer.Option(help="A table.json of an earlier run; rows that it has with these settings are taken."),
+    ] = None,
 ) -> None:
     """Reproduce a paper's experiment: rows that resume, a table, a figure, and whether it is as expected."""
     from burnin.checked import nearest
@@ -43,13 +47,21 @@ def reproduce(
     elif dataset or size:
         raise InputError("--dataset and --size are of the experiment `images`")
     if name not in STUDIES:
-        known = ", ".join(STUDIES)
-        raise InputError(f"there is no experiment {name!r}{nearest(name, list(STUDIES))}; known: {known}")
+        names = ", ".join(STUDIES)
+        raise InputError(f"there is no experiment {name!r}{nearest(name, list(STUDIES))}; known: {names}")
     chosen = [part.strip() for part in rows.split(",") if part.strip()]
     folder = out or Path("runs") / (f"reproduce-{name}-quick" if quick else f"reproduce-{name}")
     with studies_bar(console) as status:
         table, checks = run_study(
-            STUDIES[name], folder, quick=quick, changes=changes, rows=chosen, jobs=jobs, status=status
+            STUDIES[name],
+            folder,
+            quick=quick,
+            changes=changes,
+            rows=chosen,
+            jobs=jobs,
+            known=known,
+            status=status,
+            say=console.print,
         )
     if json_file is not None:
         write_json(json_file, table)
@@ -111,6 +123,9 @@ def bench(
     images: Annotated[
         bool, typer.Option("--images", help="Only ConvNets, against their bare convolutions and in memory.")
     ] = False,
+    processes: Annotated[
+        int, typer.Option(help="Only training shared by so many processes, against one.", min=1)
+    ] = 1,
 ) -> None:
     """Measure how fast chains run, here and in other libraries, on one core and on all."""
     from burnin.bench import (
@@ -132,6 +147,9 @@ def bench(
             raise InputError(f"{json_file} exists; choose another --json, or add --force to write over it")
         if not json_file.parent.is_dir():
             raise InputError(f"there is no folder {json_file.parent} for {json_file.name}; make it first")
+    if processes > 1:
+        _bench_processes(processes, settings.repeats, settings.seconds, json_file)
+        return
     if images:
         if docs or peers or sizes:
             raise InputError("--images measures two cases of its own; leave out --docs, --peers and --sizes")
@@ -155,3 +173,19 @@ def bench(
     if docs:
         page, table = write_docs(Path(), result)
         console.print(f"page: {page}, numbers: {table}")
+
+
+def _bench_processes(processes: int, rounds: int, seconds: float, json_file: Path | None) -> None:
+    from burnin.bench.together import measure_together, write_together
+    from burnin.launching import take_part
+    from burnin.studies.table import write_json
+
+    ranks = take_part(processes, 1)
+    with studies_bar(make_console(quiet=ranks.rank > 0)) as status:
+        result = measure_together(
+            ranks, rounds, seconds, lambda what, done, total: status("processes", what, done, total)
+        )
+    if ranks.rank == 0:
+        if json_file is not None:
+            write_json(json_file, result)
+        print(write_together(result))

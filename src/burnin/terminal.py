@@ -27,9 +27,13 @@ Set = Annotated[
 ]
 
 
-def make_console(*, stderr: bool = True) -> Console:
+Devices = Annotated[int, typer.Option(help="Processes on this machine that share the work.")]
+Nodes = Annotated[int, typer.Option(help="Machines; each runs this command (docs/scale.md).")]
+
+
+def make_console(*, stderr: bool = True, quiet: bool = False) -> Console:
     """Progress and messages go to stderr, so that stdout stays clean for what a program may read."""
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    return Console(stderr=stderr, quiet=quiet, highlight=False, markup=False, emoji=False)
 
 
 def harmless(text: str) -> str:

@@ -54,6 +54,11 @@ def spectral_norm(layer: nn.Module, generator: torch.Generator) -> nn.Module:
     return layer
 
 
+def has_norms(module: nn.Module) -> bool:
+    """Whether there is a spectral norm in a module."""
+    return next(_norms(module), None) is not None
+
+
 def rest(module: nn.Module) -> None:
     """Lets every spectral norm in a module, of training mode or not, keep its vectors as they are."""
     for _, _, norm in _norms(module):

@@ -12,6 +12,7 @@ from burnin.core import ChainState, InputError
 from burnin.evaluation.long_runs import run_resumable
 from burnin.evaluation.model import Chain, Model
 from burnin.samplers import RunResult, run
+from burnin.samplers.blocks import Share
 from burnin.samplers.keep import Keeper
 from burnin.samplers.run import Progress
 from burnin.starts import FromNoise
@@ -21,10 +22,14 @@ TRACE_POINTS = 200
 
 @dataclass(frozen=True)
 class Sampled:
-    """Chains of a model and how they moved, so that they can go on."""
+    """Chains of a model and how they moved, so that they can go on.
+
+    Of several processes each has its share of them; without one, these are all.
+    """
 
     chain: Chain
     result: RunResult
+    share: Share | None = None
 
     @property
     def position(self) -> Tensor:
@@ -48,6 +53,8 @@ def from_noise(
 ) -> Sampled:
     """Short-run samples: n chains from noise, with the sampler and the number of steps of training.
 
+    Where several processes share the model's chains, each gets its own of the n.
+
     Arguments:
         model: the model.
         n: number of chains.
@@ -59,8 +66,9 @@ def from_noise(
     chain = chain or model.own
     shape = (n, model.data.dim)
     start = model.draw_noise(n, generator) if noise is None else noise.sample(shape, generator)
-    state = chain.sampler.init(model.energy, start, scale=model.scale)
-    return run_on(model, chain, state, chain.num_steps, generator, progress)
+    state = chain.sampler.init(model.energy, model.ranks.own(start), scale=model.scale)
+    share = Share.of(model.ranks, [n])
+    return run_on(model, chain, state, chain.num_steps, generator, progress, share=share)
 
 
 def from_data(
@@ -111,7 +119,9 @@ def go_on(
     state = sampled.result.state
     if chains is not None:
         state = _first(state, chains)
-    return run_on(model, sampled.chain, state, num_steps, generator, progress, keep_every, keep, folder)
+    return run_on(
+        model, sampled.chain, state, num_steps, generator, progress, keep_every, keep, folder, sampled.share
+    )
 
 
 def run_on(
@@ -124,9 +134,12 @@ def run_on(
     keep_every: int | None = None,
     keep: Keeper | None = None,
     folder: Path | None = None,
+    share: Share | None = None,
 ) -> Sampled:
     """Takes chains of the model on from `state`, with a trace of their energies."""
     if folder is not None:
+        if share is not None:
+            raise InputError("chains that are saved in a folder are run by one process; take --devices 1")
         if keep_every is not None:
             raise InputError("chains that are saved in a folder keep no positions; leave keep_every out")
         resumed = run_resumable(
@@ -152,8 +165,9 @@ def run_on(
         keep_every=keep_every,
         keep=keep,
         engine=model.engine,
+        share=share,
     )
-    return Sampled(chain, result)
+    return Sampled(chain, result, share)
 
 
 def _first(state: ChainState, n: int) -> ChainState:

@@ -16,7 +16,8 @@ from burnin.data.matching import BRIGHTEST, reshaped
 from burnin.energies.layers import seeded_conv, seeded_linear
 from burnin.evaluation.features import Extracted
 from burnin.limits import brief, read_json, read_within
-from burnin.training.checkpoint import load_weights, parse_tensors, write_atomically
+from burnin.storage import write_atomically
+from burnin.training.checkpoint import load_weights, parse_tensors
 
 FORMAT = "burnin-features-1"
 CONFIG_FILE, WEIGHTS_FILE = "config.json", "model.safetensors"

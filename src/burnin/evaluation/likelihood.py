@@ -11,6 +11,7 @@ from torch import Tensor
 from burnin.core import Energy, InputError, Report, evaluate
 from burnin.evaluation.bridge import Bridge, MixtureBase
 from burnin.evaluation.walk import NotReachedError, Walk, divided
+from burnin.ranks import ALONE, Ranks
 from burnin.samplers.annealed import systematic_resample
 
 NUM_LEAPFROG = 5
@@ -145,6 +146,7 @@ def log_normaliser(
     num_leapfrog: int = NUM_LEAPFROG,
     draws: Tensor | None = None,
     report: Report | None = None,
+    ranks: Ranks = ALONE,
 ) -> LogNormaliser:
     """log Z = log ∫ exp(-E(x)/T) dx, between two bounds.
 
@@ -166,6 +168,7 @@ def log_normaliser(
         num_leapfrog: steps of the Hamiltonian trajectories; 1 makes them those of MALA.
         draws: of the model itself, where there are any, (n, dim): the way back starts there.
         report: told what is done.
+        ranks: the processes that share the chains; all call this, and all get the answer.
 
     Example:
         >>> import torch
@@ -182,7 +185,8 @@ def log_normaliser(
         raise InputError(
             f"draws has shape {tuple(draws.shape)}; it must be (n, {base.means.shape[1]}), n at least 2"
         )
-    walk = Walk(Bridge(energy, temperature, base, 0.0), num_leapfrog, generator, report or (lambda *_: None))
+    bridge, told = Bridge(energy, temperature, base, 0.0), report or (lambda *_: None)
+    walk = Walk(bridge, num_leapfrog, generator, told, ranks)
     # As many laws as their square allows: with more, what most_laws leaves would scatter too much.
     pilot = walk.pilot(particles, math.ceil(2 * math.sqrt(most_laws * variance)))
     length = len(pilot.steps)

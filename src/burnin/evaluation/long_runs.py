@@ -182,7 +182,7 @@ def run_resumable(
 
 def forget(folder: Path) -> None:
     """Removes what `run_resumable` saved, once it is not needed any more."""
-    for pattern in ("checkpoint-*.json", "checkpoint-*.safetensors"):
+    for pattern in ("checkpoint-*.json", "checkpoint-*.safetensors", ".checkpoint-*.tmp"):
         for file in folder.glob(pattern):
             file.unlink()
     if folder.is_dir() and not any(folder.iterdir()):

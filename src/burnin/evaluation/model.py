@@ -9,6 +9,7 @@ from torch import Generator, Tensor, nn
 from burnin.core import Density, KnownDensity, Sampler
 from burnin.data import AbsentData, EncodedRows, Pictures, Table, clean
 from burnin.evaluation.bridge import MixtureBase
+from burnin.ranks import ALONE, Ranks
 from burnin.samplers import Engine
 from burnin.starts import FromNoise
 
@@ -40,6 +41,7 @@ class Model:
         scheme: how it was trained; with the objective's name where it needs no chains.
         num_updates: for how long.
         engine: how its chains are computed.
+        ranks: the processes that share its chains from noise.
     """
 
     energy: nn.Module
@@ -55,6 +57,7 @@ class Model:
     engine: Engine = field(default_factory=Engine)
     at_test: Chain | None = None
     base: MixtureBase | None = None
+    ranks: Ranks = ALONE
 
     @property
     def own(self) -> Chain:

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from burnin.core import InputError, Report
 from burnin.evaluation.bridge import Bridge, WhiteBridge
+from burnin.ranks import ALONE, Ranks
 from burnin.samplers import HMC, Engine, TargetAcceptance, run
+from burnin.samplers.blocks import Share
 
 PILOT_SHARE = 0.5
 """Conditional effective sample size, as a share, that a step of the pilot leaves."""
@@ -50,12 +52,15 @@ class Walk:
         num_leapfrog: steps of a trajectory; 1 makes it MALA.
         generator: the stream of everything drawn.
         report: told what is done.
+        ranks: the processes that share a population once its laws and steps are known. The pilot, whose
+            steps follow all of its chains, is walked by each.
     """
 
     bridge: Bridge
     num_leapfrog: int
     generator: torch.Generator
     report: Report
+    ranks: Ranks = ALONE
 
     def pilot(self, particles: int, most: int) -> Pilot:
         """Finds the laws, at most so many, by a population that is resampled at each."""
@@ -81,25 +86,44 @@ class Walk:
         self, x: Tensor, shares: Sequence[float], steps: Sequence[float], what: str
     ) -> tuple[Tensor, Tensor, float]:
         """The population's ends, the log-weights gathered on the way, and the mean acceptance."""
+        total, share, x = len(x), Share.of(self.ranks, [len(x)]), self.ranks.own(x)
         log_weights, acceptance = torch.zeros(len(x), dtype=torch.float64), 0.0
         for index, (now, then) in enumerate(pairwise(shares)):
             log_weights = log_weights + (then - now) * self.bridge.log_ratio(x)
-            x, _, accepted = self.move(x, then, steps[index], MOVES)
+            x, _, accepted = self.move(x, then, steps[index], MOVES, among=share)
             acceptance += accepted
             self.report(what, index + 1, len(shares) - 1)
-        return x, log_weights, acceptance / (len(shares) - 1)
+        mean = torch.tensor(acceptance / (len(shares) - 1) * len(x) / total, dtype=torch.float64)
+        gather = self.ranks.gather
+        return gather(x, total), gather(log_weights, total), self.ranks.sum(mean).item()
 
     def move(
-        self, x: Tensor, share: float, step: float, num_steps: int, *, adapting: bool = False
+        self,
+        x: Tensor,
+        share: float,
+        step: float,
+        num_steps: int,
+        *,
+        adapting: bool = False,
+        among: Share | None = None,
     ) -> tuple[Tensor, float, float]:
-        """Hamiltonian trajectories that leave the law at `share` as it is; the step follows when adapting."""
+        """Hamiltonian trajectories that leave the law at `share` as it is; the step follows when adapting.
+
+        `among` says which of more chains these are.
+        """
         target = TargetAcceptance.optimal if self.num_leapfrog == 1 else TargetAcceptance.optimal_hmc
         adaptation = replace(target(until=None), rate=RATE) if adapting else None
         sampler = HMC(step, self.num_leapfrog, 1.0, adaptation)
         energy = WhiteBridge(replace(self.bridge, share=share))
         state = sampler.init(energy, self.bridge.base.whiten(x))
         moved = run(
-            sampler, energy, state, num_steps=num_steps, generator=self.generator, engine=Engine("never")
+            sampler,
+            energy,
+            state,
+            num_steps=num_steps,
+            generator=self.generator,
+            engine=Engine("never"),
+            share=among,
         )
         position = self.bridge.base.unwhiten(moved.state.position)
         return position, float(moved.state.step_size), moved.acceptance

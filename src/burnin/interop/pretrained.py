@@ -26,7 +26,8 @@ from burnin.fitted import FittedTable, holds_table
 from burnin.limits import brief, naming, read_json, read_within
 from burnin.samplers import Engine
 from burnin.settings import Config
-from burnin.training.checkpoint import load_weights, parse_tensors, write_atomically
+from burnin.storage import write_atomically
+from burnin.training.checkpoint import load_weights, parse_tensors
 
 CONFIG_FILE, WEIGHTS_FILE = "config.json", "model.safetensors"
 FORMAT = "burnin-pretrained-1"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sklearn.utils.validation import check_is_fitted
@@ -16,6 +16,7 @@ from burnin.estimator import EnergyDensity
 from burnin.evaluation.model import Model
 from burnin.fitted import FittedTable, holds_table
 from burnin.interop.pretrained import CONFIG_FILE, from_pretrained, read_pretrained
+from burnin.ranks import ALONE, Ranks
 from burnin.samplers import Engine
 from burnin.settings import Config
 
@@ -72,13 +73,19 @@ class Opened:
     encoding: Encoding | None
 
 
-def open_folder(folder: Path, engine: Callable[[Config], Engine]) -> Opened:
+def open_folder(folder: Path, engine: Callable[[Config], Engine], ranks: Ranks = ALONE) -> Opened:
     """What a run's folder or an exported one holds.
 
     Arguments:
         folder: the folder.
         engine: how a configuration's chains are computed.
+        ranks: the processes that share the model's chains from noise.
     """
+    opened = _open_alone(folder, engine)
+    return replace(opened, model=replace(opened.model, ranks=ranks))
+
+
+def _open_alone(folder: Path, engine: Callable[[Config], Engine]) -> Opened:
     if not is_exported(folder):
         config = read_run_config(folder)
         model = load_model(folder, engine(config))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from burnin.core import InputError
+from burnin.ranks import ALONE, Ranks
 
 Logits = Callable[[Tensor], Tensor]
 """From a batch to (n, classes)."""
@@ -29,12 +30,14 @@ class Classification:
         draw: labelled points.
         batch_size: how many for each update.
         weight: of the objective that learns p(x).
+        ranks: the processes that share each batch; the sum of their losses' gradients is that of the batch.
     """
 
     logits: Logits
     draw: DrawLabelled
     batch_size: int
     weight: float = 1.0
+    ranks: Ranks = ALONE
 
     def __post_init__(self) -> None:
         if self.batch_size < 1 or not self.weight >= 0:
@@ -55,7 +58,11 @@ class Classification:
             ['class_accuracy', 'cross_entropy']
         """
         x, labels = self.draw(self.batch_size, generator)
+        x, labels = self.ranks.own(x), self.ranks.own(labels)
         logits = self.logits(x)
-        loss = torch.nn.functional.cross_entropy(logits, labels)
-        right = (logits.detach().argmax(1) == labels).float().mean()
-        return loss, {"cross_entropy": loss.item(), "class_accuracy": right.item()}
+        share = len(x) / self.batch_size
+        part = share * torch.nn.functional.cross_entropy(logits, labels)
+        right = share * (logits.detach().argmax(1) == labels).float().mean()
+        entropy, accuracy = self.ranks.sum(torch.stack([part.detach(), right]))
+        loss = part + (entropy - part.detach())  # the value of all, the gradient of this process's part
+        return loss, {"cross_entropy": entropy.item(), "class_accuracy": accuracy.item()}

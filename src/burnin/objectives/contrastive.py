@@ -12,6 +12,7 @@ from torch import Tensor
 from burnin.closed_form import energy_of_weights
 from burnin.core import Energy, InputError, evaluate
 from burnin.objectives.beta import BetaInfo, Variant, attach, beta_forces
+from burnin.ranks import ALONE, Ranks
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,12 @@ class ArmInfo(NamedTuple):
 
 
 def contrast(
-    energy: Energy, data: Tensor, arms: Sequence[Negatives], *, temperature: float = 1.0
+    energy: Energy,
+    data: Tensor,
+    arms: Sequence[Negatives],
+    *,
+    temperature: float = 1.0,
+    ranks: Ranks = ALONE,
 ) -> tuple[Tensor, list[ArmInfo]]:
     """Σ weight · [⟨E(x)⟩_data - ⟨E(x̂)⟩_negatives], equations 5 and 6 of the hybrid paper.
 
@@ -60,8 +66,19 @@ def contrast(
     β-weighted loss of f = -E/T (`burnin.objectives.beta`), whose limit for β → 0 it is. The negatives
     are taken as fixed: no gradient flows into them. All energies are computed in one pass.
 
+    Several processes tell each other the energies of their data and negatives, a number for each, and every
+    one computes the contrast of all: β's weights are normalised over all negatives. A process's gradient is
+    the part that its own points have in it, so that the sum over processes is the gradient.
+
+    Arguments:
+        energy: E.
+        data: this process's data.
+        arms: this process's negatives.
+        temperature: T.
+        ranks: the processes that share the contrast.
+
     Returns:
-        The loss, and an `ArmInfo` for each arm.
+        The loss of all, and an `ArmInfo` for each arm.
 
     Example:
         >>> import torch
@@ -75,9 +92,8 @@ def contrast(
     sizes = [data.shape[0], *(arm.position.shape[0] for arm in arms)]
     batch = torch.cat([data, *(arm.position.detach() for arm in arms)])
     values = evaluate(energy_of_weights(energy), batch)
-    positive, *negatives = torch.split(values.detach(), sizes)
-    force = torch.zeros_like(values)
-    on_positive, *on_negatives = torch.split(force, sizes)
+    positive, *negatives = ranks.gather_parts(torch.split(values.detach(), sizes))
+    on_positive, *on_negatives = (torch.zeros_like(part) for part in (positive, *negatives))
     loss = positive.new_zeros(())
     infos: dict[int, ArmInfo] = {}
     for pool in pools_of(arms):
@@ -95,11 +111,12 @@ def contrast(
             loss += first.weight * temperature * weighted.loss
             # T times a loss of f = -E/T: the temperatures cancel in its derivative.
             on_positive -= first.weight * weighted.on_positive
-            parts = torch.split(weighted.on_negative, [sizes[1 + i] for i in pool])
+            parts = torch.split(weighted.on_negative, [len(negatives[i]) for i in pool])
             for i, part in zip(pool, parts, strict=True):
                 on_negatives[i] -= first.weight * part
             info = weighted.info
         infos |= {i: _describe(positive, negatives[i], info) for i in pool}
+    force = torch.cat([ranks.own(part) for part in (on_positive, *on_negatives)])
     return attach(values, loss, force), [infos[i] for i in range(len(arms))]
 
 

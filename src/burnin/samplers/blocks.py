@@ -8,6 +8,7 @@ the same numbers as two of five, and a run may stop anywhere and go on as if it 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from burnin.core import ChainState, Feed, Sampler, Scheduled, StepInfo
+from burnin.ranks import Ranks
 
 GROUP = 16
 BLOCK_STEPS = 100
@@ -83,6 +85,36 @@ class Advance(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Share:
+    """Chains that are some of a larger number, whose random numbers are drawn for all and kept for these.
+
+    Attributes:
+        total: how many chains there are on all processes.
+        places: which of them are here, (n,).
+    """
+
+    total: int
+    places: Tensor
+
+    @classmethod
+    def of(cls, ranks: Ranks, totals: Sequence[int]) -> Share | None:
+        """This process's share of batches of chains that run one behind the other; None for all of them."""
+        if ranks.size == 1:
+            return None
+        parts = torch.split(torch.arange(sum(totals)), list(totals))
+        return cls(sum(totals), torch.cat([ranks.own(part) for part in parts]))
+
+    def whole(self, position: Tensor) -> Tensor:
+        """Positions of all chains, as far as their shape goes."""
+        return position.new_empty(()).expand(self.total, *position.shape[1:])
+
+    def own(self, block: Block) -> Block:
+        """The part of a block for all that these chains need; the last spare number is everybody's."""
+        spare = torch.cat([self.places, torch.tensor([self.total])])
+        return Block(block.normal[:, self.places], block.spare[:, spare], block.schedule)
+
+
 def block_length(position: Tensor) -> int:
     """How many steps' numbers to draw at once."""
     row = position.numel() + position.shape[0] + 1
@@ -95,13 +127,21 @@ def draw_rows(position: Tensor, num_steps: int, generator: torch.Generator) -> T
     return torch.randn(num_steps, width, generator=generator, dtype=position.dtype, device=position.device)
 
 
-def draw_block(sampler: Sampler, state: ChainState, num_steps: int, generator: torch.Generator) -> Block:
-    """The next `num_steps` steps' feed, from the chains' own stream."""
-    position = state.position
+def draw_block(
+    sampler: Sampler,
+    state: ChainState,
+    num_steps: int,
+    generator: torch.Generator,
+    share: Share | None = None,
+) -> Block:
+    """The next steps' feed, at most `num_steps`, from the chains' own stream."""
+    position = state.position if share is None else share.whole(state.position)
+    num_steps = min(block_length(position), num_steps)
     n, numel = position.shape[0], position.numel()
     rows = draw_rows(position, num_steps, generator)
-    return Block(
+    block = Block(
         normal=rows[:, :numel].view(num_steps, *position.shape),
         spare=rows[:, numel : numel + n + 1],
         schedule=sampler.schedule(state.iteration, num_steps),
     )
+    return block if share is None else share.own(block)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from burnin.core import ChainState, Energy, InputError, Outcome, Sampler, StepInfo
-from burnin.samplers.blocks import BLOCK_STEPS, Sums, block_length, draw_block
+from burnin.samplers.blocks import BLOCK_STEPS, Share, Sums, draw_block
 from burnin.samplers.engine import Engine
 from burnin.samplers.keep import InMemory, Keeper
 
@@ -77,6 +77,7 @@ def run(
     progress: Progress | None = None,
     progress_every: int = 100,
     engine: Engine | None = None,
+    share: Share | None = None,
 ) -> RunResult:
     """Takes `num_steps` steps of `sampler` from `state`.
 
@@ -91,6 +92,7 @@ def run(
         keep: where kept positions go: to a file by `ToDisk`; None keeps them in memory.
         progress: called every `progress_every` steps and at the end.
         engine: how the steps are computed; None chooses for this run alone. The numbers are the same.
+        share: which of more chains these are, where several processes run them; None for all.
 
     Example:
         >>> import torch
@@ -114,7 +116,7 @@ def run(
     accepted, recorded = 0.0, 0
     advance = (engine or Engine()).open(sampler, energy, state, num_steps)
     while done < num_steps:
-        block = draw_block(sampler, state, min(block_length(state.position), num_steps - done), generator)
+        block = draw_block(sampler, state, num_steps - done, generator, share)
         used = 0
         while used < len(block):
             stop = min(used + _until_event(done, strides), len(block))

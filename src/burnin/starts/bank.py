@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from burnin.core import CheckpointError, Drawn, InputError
+from burnin.ranks import ALONE, Ranks
 from burnin.starts.noise import FromNoise
 
 
@@ -15,12 +16,18 @@ class Bank:
     With ``refresh`` > 0 each drawn chain restarts from fresh noise with that probability, and its end
     takes the old chain's place (hybrid, section 3; 0.05 there, for whole batches at a time).
 
+    Several processes hold a part of the bank each. By default every one draws its share of a batch from its
+    own part, and chains stay where they are. With ``exchange`` a batch is drawn from the whole bank as one
+    process would, and chains travel: two batches of positions are sent around in each update.
+
     Arguments:
         size: number of chains kept (60,000 in the hybrid paper).
         shape: shape of one chain's position.
         noise: what the bank is filled with at first, and what refreshed chains restart from.
         generator: draws the first contents.
         refresh: share of the drawn chains that restart.
+        ranks: the processes that hold it.
+        exchange: whether chains travel between them.
 
     Example:
         >>> import torch
@@ -40,6 +47,8 @@ class Bank:
         generator: torch.Generator,
         *,
         refresh: float = 0.0,
+        ranks: Ranks = ALONE,
+        exchange: bool = False,
     ) -> None:
         if size < 1:
             raise InputError(f"the bank's size is {size}; it must be at least 1")
@@ -47,17 +56,25 @@ class Bank:
             raise InputError(f"the bank's refresh share is {refresh}; it must lie between 0 and 1")
         self.noise = noise
         self.refresh = refresh
-        self.position = noise.sample((size, *shape), generator)
+        self.size = size
+        self.ranks = ranks
+        self.exchange = exchange
+        self._held = ranks.rows(size)
+        whole = noise.sample((size, *shape), generator)
+        self.position = whole if ranks.size == 1 else ranks.own(whole).clone()
 
     def draw(self, data: Tensor, generator: torch.Generator) -> Drawn:
-        """As many different chains as `data` has rows, some of them restarted."""
-        n, size = data.shape[0], self.position.shape[0]
-        if n > size:
-            raise InputError(
-                f"a batch of {n} does not fit a bank of {size}: raise bank_size or lower batch_size"
-            )
-        places = torch.randperm(size, generator=generator, device=generator.device)[:n]
-        position = self.position[places]
+        """As many different chains as `data` has rows, some of them restarted.
+
+        `data` is the batch of all processes. Rows of the others' chains hold nothing, without exchange.
+        """
+        n = data.shape[0]
+        places = self._places(n, generator)
+        here = self._here(places)
+        position = self.position.new_zeros((n, *self.position.shape[1:]))
+        position[here] = self.position[places[here] - self._held.start]
+        if self.exchange:
+            position = self.ranks.sum(position)
         if self.refresh > 0:
             restart = torch.rand(n, generator=generator, device=generator.device) < self.refresh
             fresh = self.noise.sample(position.shape, generator, dtype=position.dtype)
@@ -65,21 +82,55 @@ class Bank:
         return Drawn(position.to(data.dtype), places)
 
     def store(self, drawn: Drawn, position: Tensor) -> None:
-        """Writes the chains back to the places they came from."""
+        """Writes this process's chains back to the places they came from."""
         assert drawn.places is not None, "stored chains were not drawn from this bank"
-        self.position[drawn.places] = position.to(self.position.dtype)
+        places = drawn.places
+        if self.exchange:
+            position = self.ranks.gather(position, len(places))
+        else:
+            places = self.ranks.own(places)
+        here = self._here(places)
+        self.position[places[here] - self._held.start] = position[here].to(self.position.dtype)
 
     def state(self) -> dict[str, Tensor]:
-        """The chains."""
+        """The chains that this process holds."""
         return {"position": self.position}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Takes the chains of a checkpoint, if they have this bank's shape."""
-        position = state.get("position")
-        if position is None or position.shape != self.position.shape:
+        """Takes the chains of a `state`, or those of all processes, of which it keeps its own.
+
+        Raises:
+            CheckpointError: when they have another shape.
+        """
+        position, shape = state.get("position"), self.position.shape
+        if position is not None and position.shape == (self.size, *shape[1:]):
+            position = self.ranks.own(position)
+        if position is None or position.shape != shape:
             found = None if position is None else tuple(position.shape)
             raise CheckpointError(
-                f"the checkpoint's bank has shape {found}, this run's {tuple(self.position.shape)}; "
+                f"the checkpoint's bank has shape {found}, this run's {(self.size, *shape[1:])}; "
                 "it was made with other settings"
             )
         self.position = position.to(self.position.dtype, copy=True)
+
+    def _places(self, n: int, generator: torch.Generator) -> Tensor:
+        """Where a batch's chains are kept, drawn by all processes alike."""
+        parts = [(n, slice(0, self.size))]
+        if not self.exchange:
+            batches = [self.ranks.rows(n, rank) for rank in range(self.ranks.size)]
+            held = [self.ranks.rows(self.size, rank) for rank in range(self.ranks.size)]
+            parts = [(b.stop - b.start, part) for b, part in zip(batches, held, strict=True)]
+        places = []
+        for wanted, part in parts:
+            size = part.stop - part.start
+            if wanted > size:
+                raise InputError(
+                    f"a batch of {wanted} does not fit a bank of {size}: raise bank_size or lower batch_size"
+                )
+            order = torch.randperm(size, generator=generator, device=generator.device)
+            places.append(part.start + order[:wanted])
+        return torch.cat(places)
+
+    def _here(self, places: Tensor) -> Tensor:
+        here: Tensor = (places >= self._held.start) & (places < self._held.stop)
+        return here

@@ -6,34 +6,35 @@ What a row is made of is said by the two kinds of experiment: `rows.Study` train
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import shlex
-import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
-from multiprocessing.managers import DictProxy
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic
 
 from burnin.checked import nearest
-from burnin.core import InputError, Report
+from burnin.core import InputError
 from burnin.limits import read_json
 from burnin.provenance import provenance
-from burnin.runs import available_cores
-from burnin.settings import Recipe
+from burnin.storage import telling, write_text_atomically
 from burnin.studies.table import Check, Rows, check_expectations, markdown_table, write_json
+from burnin.studies.workers import (
+    Maker,
+    Round,
+    RowTask,
+    Say,
+    Settings,
+    Status,
+    essence,
+    local_round,
+    make_rows,
+)
+from burnin.training.locking import hold
 
-Settings = TypeVar("Settings", bound=Recipe)
-Status = Callable[[str, str, int, int], None]
-"""Called with a row's name, what it does, how much is done and how much there is."""
-Board: TypeAlias = "DictProxy[str, tuple[str, int, int]]"
-Maker = Callable[[Path, str, Settings, Report, int], dict[str, Any]]
-"""Makes a row in the experiment's folder, given its name, settings, whom to tell and how many threads there
-are for native chains: `seed`, `metrics` and whatever else the row's file is to hold."""
+TAKEN_FROM = "taken_from"
+"""In a row's file: the table that it was taken from, without what figures need."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +91,9 @@ def run_study(
     changes: Sequence[str] = (),
     rows: Sequence[str] = (),
     jobs: int = 2,
+    known: Path | None = None,
     status: Status,
+    say: Say = lambda text: None,
 ) -> tuple[dict[str, Any], list[Check]]:
     """Makes the rows that are missing, then the table and the figure.
 
@@ -101,7 +104,9 @@ def run_study(
         changes: key=value changes of the recipe.
         rows: which rows; all of the (quick) study's by default.
         jobs: processes at a time, one thread each.
+        known: a table of an earlier run; rows that are in it with the same settings are taken from there.
         status: told what goes on.
+        say: told what was found, and what a figure lacks.
     """
     recipe = study.quick_recipe if quick else study.recipe
     if recipe is None:
@@ -111,83 +116,85 @@ def run_study(
         if name not in study.rows:
             raise InputError(f"{study.name} has no row {name!r}{nearest(name, list(study.rows))}")
     settings = {name: study.load(recipe, [*changes, *study.rows[name]]) for name in rows}
-    for name, wanted in settings.items():
-        _refuse_other_settings(study, out / f"{name}.json", wanted)
-    out.mkdir(parents=True, exist_ok=True)
-    missing = {name: wanted for name, wanted in settings.items() if not (out / f"{name}.json").exists()}
-    if missing:
-        flags = [*(["--quick"] if quick else []), *(f"--set {shlex.quote(change)}" for change in changes)]
-        command = " ".join(["burnin reproduce", study.name, *flags])
-        _make_rows(study, out, missing, command, jobs, status)
-    return _collect(study, out, settings)
+    flags = [*(["--quick"] if quick else []), *(f"--set {shlex.quote(change)}" for change in changes)]
+    # Each row says the command that makes it alone, whatever else was asked for with it.
+    commands = {name: " ".join(["burnin reproduce", study.name, *flags, "--rows", name]) for name in rows}
+    return run_rows(
+        study, out, settings, commands, partial(local_round, jobs=jobs, status=status), say=say, known=known
+    )
 
 
-def _make_rows(
+def run_rows(
     study: Experiment[Settings],
     out: Path,
     settings: Mapping[str, Settings],
-    command: str,
-    jobs: int,
-    status: Status,
-) -> None:
-    made_by = provenance()
-    # Each row says the command that makes it alone, whatever else was asked for with it.
-    origins = {name: made_by | {"command": f"{command} --rows {name}"} for name in settings}
-    queue = sorted(settings.items(), key=lambda item: not study.goes_first(item[1]))
-    threads = max(1, available_cores() // jobs)
-    context = multiprocessing.get_context("spawn")
-    workers = ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=_end_with_parent, initargs=(os.getpid(),)
-    )
-    with context.Manager() as manager, workers as pool:
-        board: Board = manager.dict()
-        others = {child.pid for child in multiprocessing.active_children()}
-        pending: set[Future[None]] = {
-            pool.submit(_make_row, study.maker(), out, name, wanted, origins[name], board, threads)
-            for name, wanted in queue
-        }
-        while pending:
-            done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
-            for name, (what, count, total) in dict(board).items():
-                status(name, what, count, total)
-            for future in done:
-                if future.exception() is not None:
-                    # Rows under way are cut off, and go on from their checkpoints another time.
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    for child in multiprocessing.active_children():
-                        if child.pid not in others:
-                            child.kill()
-                            child.join()
-                future.result()
+    commands: Mapping[str, str],
+    make: Round,
+    *,
+    say: Say,
+    known: Path | None = None,
+) -> tuple[dict[str, Any], list[Check]]:
+    """Makes the rows of these settings that are missing, then the table and the figure.
+
+    Nobody else may write to the folder meanwhile.
+
+    Arguments:
+        study: what to make.
+        out: where the rows and the results go.
+        settings: of each row.
+        commands: what makes each row alone.
+        make: where rows are made.
+        say: told what was found.
+        known: a table to take rows from.
+    """
+    for name, wanted in settings.items():
+        _refuse_other_settings(study, out / f"{name}.json", wanted)
+    found = {} if known is None else _known_rows(study, known, settings)
+    with telling(out):
+        out.mkdir(parents=True, exist_ok=True)
+    lock = hold(out)
+    try:
+        missing = [name for name in settings if not (out / f"{name}.json").exists()]
+        taken = [name for name in missing if name in found]
+        for name in taken:
+            write_json(out / f"{name}.json", {**found[name], TAKEN_FROM: str(known)})
+        missing = [name for name in missing if name not in found]
+        under_way = sum((out / name).is_dir() for name in missing)
+        there = len(settings) - len(missing) - len(taken)
+        if there or taken or under_way:
+            of_table = f"{len(taken)} from {known}, " if known is not None else ""
+            say(f"rows: {there} are there, {of_table}{under_way} go on, {len(missing) - under_way} to make")
+        made_by = provenance()
+        tasks = [
+            RowTask(
+                study.maker(),
+                out,
+                name,
+                settings[name],
+                made_by | {"command": commands[name]},
+                study.goes_first(settings[name]),
+            )
+            for name in missing
+        ]
+        make_rows(tasks, make, say)
+        return _collect(study, out, settings, say)
+    finally:
+        lock.release()
 
 
-def _end_with_parent(parent: int) -> None:
-    """Ends this process soon after the study was killed: it must not go on, or wait, for nobody."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def _make_row(
-    make: Maker[Settings],
-    out: Path,
-    name: str,
-    settings: Settings,
-    origin: dict[str, Any],
-    board: Board,
-    threads: int,
-) -> None:
-    def report(what: str, done: int, total: int) -> None:
-        board[name] = (what, done, total)
-
-    content = make(out, name, settings, report, threads)
-    write_json(
-        out / f"{name}.json", {"row": name, **content, "made_by": origin, "config": _essence(settings)}
-    )
+def _known_rows(
+    study: Experiment[Settings], known: Path, settings: Mapping[str, Settings]
+) -> dict[str, dict[str, Any]]:
+    """The rows of a table that were made with these settings."""
+    try:
+        table = read_json(known)["rows"]
+        rows = {name: table[name] for name in settings if name in table}
+        made_with = {name: study.parse({"title": name, **row["config"]}) for name, row in rows.items()}
+    except OSError as error:
+        raise InputError(f"{known} cannot be read ({error.strerror or error})") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{known} is no table of this study; --known wants a table.json of one") from error
+    return {name: row for name, row in rows.items() if essence(made_with[name]) == essence(settings[name])}
 
 
 def _refuse_other_settings(study: Experiment[Settings], path: Path, wanted: Settings) -> None:
@@ -199,17 +206,12 @@ def _refuse_other_settings(study: Experiment[Settings], path: Path, wanted: Sett
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is damaged or no row of a study; remove it to make it again") from error
     # Read as settings, so that one that is newer than the row has its default.
-    if _essence(made_with) != _essence(wanted):
+    if essence(made_with) != essence(wanted):
         raise InputError(f"{path} was made with other settings; choose another --out")
 
 
-def _essence(settings: Recipe) -> dict[str, Any]:
-    """What decides a row's numbers: not its words, nor what is expected of it."""
-    return settings.model_dump(mode="json", exclude=set(Recipe.model_fields))
-
-
 def _collect(
-    study: Experiment[Settings], out: Path, settings: Mapping[str, Settings]
+    study: Experiment[Settings], out: Path, settings: Mapping[str, Settings], say: Say
 ) -> tuple[dict[str, Any], list[Check]]:
     rows = {name: read_json(out / f"{name}.json") for name in settings}
     metrics = {name: row["metrics"] for name, row in rows.items()}
@@ -217,12 +219,17 @@ def _collect(
     checks = check_expectations(first.expected, study.judged(metrics))
     table = {
         "study": study.name,
-        "rows": rows,
+        "rows": {name: {k: v for k, v in row.items() if k != TAKEN_FROM} for name, row in rows.items()},
         "checks": [{"text": c.text, "holds": c.holds, "claim": c.claim} for c in checks],
     }
     write_json(out / "table.json", table)
     text = study.tabulate(metrics) if study.tabulate is not None else markdown_table(metrics, study.metrics)
-    (out / "table.md").write_text(text, encoding="utf-8")
+    write_text_atomically(out / "table.md", text)
     if study.draw is not None:
-        study.draw(out, first, list(settings))
+        drawn = [name for name in settings if TAKEN_FROM not in rows[name]]
+        if len(drawn) < len(rows):
+            lacks = f"{len(rows) - len(drawn)} rows that were taken from a table, without their samples"
+            say(f"the figure lacks {lacks}" if drawn else f"there is no figure: it lacks {lacks}")
+        if drawn:
+            study.draw(out, first, drawn)
     return table, checks

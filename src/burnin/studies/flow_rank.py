@@ -21,11 +21,11 @@ from burnin.report import figures
 from burnin.rng import Streams
 from burnin.settings import Count, Part
 from burnin.stein import score_of
-from burnin.studies.experiment import Maker
 from burnin.studies.flows import FlowPart, bits_per_dim, flow_after, flow_log_prob
 from burnin.studies.measured import MeasuredRecipe, MeasuredStudy, measure_row
 from burnin.studies.table import Rows
 from burnin.studies.trial_settings import CriticPart
+from burnin.studies.workers import Maker
 
 CHECKPOINTS = 10
 BLOCK = 250

@@ -29,11 +29,11 @@ from burnin.evaluation.outliers import separation
 from burnin.feature_choice import features_folder
 from burnin.given_data import sampled_bytes
 from burnin.settings import Config
-from burnin.studies.experiment import Maker
 from burnin.studies.image_chains import look
 from burnin.studies.image_figures import draw
 from burnin.studies.rows import Study, train_and_judge
 from burnin.studies.table import Rows, mean_and_error
+from burnin.studies.workers import Maker
 
 OUTSIDE: Mapping[str, str] = {
     "fashion-mnist": "mnist",

@@ -19,14 +19,14 @@ from burnin.evaluation.calibration import class_probabilities, judge_classes
 from burnin.evaluation.energy_bands import energies_of
 from burnin.evaluation.model import Model
 from burnin.evaluation.outliers import separation
-from burnin.runs import open_run, train_further
+from burnin.runs import opened_run, train_further
 from burnin.settings import Config
-from burnin.studies.experiment import Maker
 from burnin.studies.images import outliers
 from burnin.studies.jem_curves import CURVE_FILE, Looker, divergence
 from burnin.studies.jem_figures import draw
 from burnin.studies.rows import TrainedRows, seconds_spent
 from burnin.studies.table import Rows, format_value, json_safe, mean_and_error
+from burnin.studies.workers import Maker
 from burnin.training import read_metrics
 
 SCENARIOS: Mapping[str, tuple[float, list[str]]] = {
@@ -79,20 +79,21 @@ def make(out: Path, name: str, config: Config, report: Report, threads: int) -> 
     torch.set_num_threads(max(1, config.run.threads))
     folder, ended = out / name, "finished"
     engine = build_engine(config, threads=threads)
-    trainer, run, config = open_run(folder, config, resume=(folder / "config.toml").exists(), engine=engine)
-    looker = Looker(trainer, config, folder / CURVE_FILE)
+    resume = (folder / "config.toml").exists()
+    with opened_run(folder, config, resume=resume, engine=engine) as (trainer, run, config):
+        looker = Looker(trainer, config, folder / CURVE_FILE)
 
-    def on_update(step: int, _: Mapping[str, float]) -> None:
-        if step % config.run.checkpoint_every == 0:
-            looker.look(step)
-        if step % 10 == 0:
-            report("training", step, config.run.updates)
+        def on_update(step: int, _: Mapping[str, float]) -> None:
+            if step % config.run.checkpoint_every == 0:
+                looker.look(step)
+            if step % 10 == 0:
+                report("training", step, config.run.updates)
 
-    try:
-        if train_further(trainer, run, config, on_update=on_update) is not Outcome.OK:
-            raise KeyboardInterrupt
-    except DivergedError as error:
-        ended = str(error)
+        try:
+            if train_further(trainer, run, config, on_update=on_update) is not Outcome.OK:
+                raise KeyboardInterrupt
+        except DivergedError as error:
+            ended = str(error)
     report("judging", 0, 0)
     logged = list(read_metrics(folder / "metrics.jsonl"))
     looks = looker.looks

@@ -19,6 +19,7 @@ from burnin.evaluation.calibration import class_probabilities
 from burnin.evaluation.features import extract
 from burnin.evaluation.frechet import frechet_distance, inception_score
 from burnin.settings import Config
+from burnin.storage import write_text_atomically
 from burnin.studies.images import own_features
 from burnin.training import Guard, GuardSettings, Trainer
 
@@ -84,7 +85,7 @@ class Looker:
         )
         self.looks = [*(look for look in self.looks if look.step < step), found]
         text = "".join(json.dumps(asdict(look)) + "\n" for look in self.looks)
-        self.path.write_text(text, encoding="utf-8")
+        write_text_atomically(self.path, text)
 
     def _bank(self) -> torch.Tensor:
         """Pictures of the bank, where there is one; else of data-started chains' ends there are none."""

@@ -14,8 +14,9 @@ import torch
 from burnin.config import load_recipe
 from burnin.core import Report
 from burnin.settings import Part, Recipe
-from burnin.studies.experiment import Experiment, Maker
+from burnin.studies.experiment import Experiment
 from burnin.studies.table import Rows, json_safe
+from burnin.studies.workers import Maker
 
 
 class RunPart(Part):

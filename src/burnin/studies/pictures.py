@@ -19,7 +19,7 @@ from burnin.settings import Config
 from burnin.studies.rows import Study
 
 SHORT_RUN = [
-    'scheme.name="noise"',
+    'scheme={name="noise", bank_size=5000}',
     "data.noise=0.03",
     "model.temperature=5e-5",
     "model.average=0.0",
@@ -31,6 +31,8 @@ SHORT_RUN = [
 ]
 """The original's numbers for short-run pictures: ε = 0.01, uniform start, data noise 0.03, Adam at 1e-4;
 fewer updates."""
+PERSISTENT = ['scheme={name="persistent", bank_size=5000}', "run.updates=20000"]
+"""A bank whose chains never begin anew, as the paper has it."""
 
 
 def measure(model: Model, result: Assessment) -> dict[str, Any]:
@@ -46,16 +48,18 @@ def measure(model: Model, result: Assessment) -> dict[str, Any]:
 
 
 def draw(out: Path, config: Config, rows: Sequence[str]) -> None:
-    """A column for the data and two for each row: its short chains, and the same chains much later."""
+    """A column for each row: its short chains above, the same chains much later below; and the data."""
     data = clean(held_out(build_data(config)))
     assert isinstance(data, Pictures)
-    panels = {"data": data.sample(64, Streams(0)["figure"])}
-    for name in rows:
+    figure = Figure(figsize=(3.2 * (1 + len(rows)), 6.8), layout="constrained")
+    above, below = figure.subplots(2, 1 + len(rows))
+    panels = [(above[0], "data", data.sample(64, Streams(0)["figure"]))]
+    below[0].axis("off")
+    for short, long, name in zip(above[1:], below[1:], rows, strict=True):
         tensors = safetensors.torch.load_file(out / f"{name}.safetensors")
-        panels[f"{name}: short chains"] = tensors["samples"]
-        panels[f"{name}: {config.study.long_steps:,} steps later"] = tensors["long"]
-    figure = Figure(figsize=(3.2 * len(panels), 3.5), layout="constrained")
-    for axes, (title, x) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
+        panels.append((short, f"{name}: short chains", tensors["samples"]))
+        panels.append((long, f"{name}: {config.study.long_steps:,} steps later", tensors["long"]))
+    for axes, title, x in panels:
         figures.draw_pictures(axes, data.brightness(x))
         axes.set_title(title, fontsize=10)
     figures.save(figure, out / "figure.png")
@@ -66,7 +70,7 @@ CONVERGENT_MNIST = Study(
     about="MNIST by chains at their steady state and by short runs, and what 20,000 further steps leave",
     recipe="convergent-mnist",
     quick_recipe=None,
-    rows={"convergent": [], "short-run": SHORT_RUN},
+    rows={"convergent": [], "persistent": PERSISTENT, "short-run": SHORT_RUN},
     quick_rows=(),
     metrics=("sample_distance", "long_run_distance", "long_energies", "verdict", "ended", "seconds_training"),
     measure=measure,

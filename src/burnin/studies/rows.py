@@ -24,8 +24,9 @@ from burnin.evaluation.assess import Assessment
 from burnin.evaluation.model import Model
 from burnin.runs import assess_run, train_in
 from burnin.settings import Config
-from burnin.studies.experiment import Experiment, Maker
+from burnin.studies.experiment import Experiment
 from burnin.studies.table import json_safe
+from burnin.studies.workers import Maker
 from burnin.training import read_metrics
 
 Measure = Callable[[Model, Assessment], dict[str, Any]]

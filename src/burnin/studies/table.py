@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from burnin.settings import Expectation
+from burnin.storage import write_text_atomically
 
 Rows = Mapping[str, Mapping[str, Any]]
 """Measured numbers by scheme and metric."""
@@ -131,6 +132,4 @@ def json_safe(value: Any) -> Any:
 def write_json(path: Path, content: Any) -> None:
     """Writes JSON under a temporary name and renames it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_text_atomically(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")

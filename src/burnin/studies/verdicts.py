@@ -98,7 +98,13 @@ def summary(rows: Rows) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictStudy(Study):
-    """Models whose verdicts are counted: what is expected is a number of right ones, not a number of each."""
+    """Models whose verdicts are counted: what is expected is a number of right ones, not a number of each.
+
+    Attributes:
+        pooled: what `judged` may give.
+    """
+
+    pooled: tuple[str, ...] = ("all", "small")
 
     def judged(self, rows: Rows) -> Rows:
         """How many verdicts are right: `all` of the study's, or of the `small` variant's; else nothing.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,8 +21,10 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from burnin.core import CheckpointError, InputError
+from burnin.core import CheckpointError, InputError, StorageError
 from burnin.limits import brief, read_json, read_within
+from burnin.ranks import ALONE, Ranks
+from burnin.storage import telling, write_atomically
 
 FORMAT = "burnin-checkpoint-1"
 STATE_NAME = re.compile(r"checkpoint-[0-9]{9,18}\.json")
@@ -62,7 +63,8 @@ class Snapshot:
 
 def save_checkpoint(folder: Path, step: int, snapshot: Snapshot, *, keep: int = 2) -> Path:
     """Writes the checkpoint of `step` into `folder` and removes all but the newest `keep`."""
-    folder.mkdir(parents=True, exist_ok=True)
+    with telling(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     tensors = {k: v.detach().cpu().contiguous() for k, v in snapshot.tensors.items()}
     payload = safetensors.torch.save(tensors, metadata={"format": FORMAT})
     digest = hashlib.sha256(payload).hexdigest()
@@ -77,16 +79,29 @@ def save_checkpoint(folder: Path, step: int, snapshot: Snapshot, *, keep: int = 
         "state": snapshot.state,
     }
     path = _json_path(folder, step)
-    write_atomically(path, json.dumps(state, indent=1, allow_nan=False).encode())
-    for old in checkpoint_steps(folder)[:-keep]:
-        _json_path(folder, old).unlink()
-    wanted = {name.stem for name in folder.glob("checkpoint-*.json")}
-    for file in folder.glob("checkpoint-*.safetensors"):
-        # Tensors of a checkpoint that is gone, or of one written anew for the same step.
-        stem = file.stem.rsplit("-", 1)[0]
-        if stem not in wanted or (stem == path.stem and file.name != tensor_name):
+    try:
+        write_atomically(path, json.dumps(state, indent=1, allow_nan=False).encode())
+    except StorageError:
+        if not path.exists():  # tensors that no checkpoint names would only fill the disk further
+            (folder / tensor_name).unlink(missing_ok=True)
+        raise
+    with telling(folder):
+        for file in folder.glob("checkpoint-*.safetensors"):
+            # Tensors that were written for the same step before.
+            if file.stem.startswith(f"{path.stem}-") and file.name != tensor_name:
+                file.unlink()
+        for file in outdated(folder, keep=keep):
             file.unlink()
     return path
+
+
+def outdated(folder: Path, *, keep: int = 2) -> list[Path]:
+    """Checkpoints but for the newest `keep`, and tensors of those that are gone or were never finished."""
+    old = [_json_path(folder, step) for step in checkpoint_steps(folder)[:-keep]]
+    wanted = {path.stem for path in folder.glob("checkpoint-*.json")} - {path.stem for path in old}
+    files = sorted(folder.glob("checkpoint-*.safetensors"))
+    # A checkpoint's JSON goes first: it must not name tensors that are not there.
+    return [*old, *(file for file in files if file.stem.rsplit("-", 1)[0] not in wanted)]
 
 
 def checkpoint_steps(folder: Path) -> list[int]:
@@ -171,8 +186,8 @@ def pack_optimizer(optimizer: torch.optim.Optimizer) -> Snapshot:
     return Snapshot(tensors, {"numbers": numbers, "groups": state["param_groups"]})
 
 
-def unpack_optimizer(optimizer: torch.optim.Optimizer, snapshot: Snapshot) -> None:
-    """The inverse of `pack_optimizer`."""
+def unpack_optimizer(optimizer: torch.optim.Optimizer, snapshot: Snapshot, ranks: Ranks = ALONE) -> None:
+    """The inverse of `pack_optimizer`; `ranks` say what a process keeps of the moments."""
     try:
         entries: dict[int, dict[str, Any]] = {int(i): dict(v) for i, v in snapshot.state["numbers"].items()}
         for name, value in snapshot.tensors.items():
@@ -185,6 +200,10 @@ def unpack_optimizer(optimizer: torch.optim.Optimizer, snapshot: Snapshot) -> No
         if [_fixed(group) for group in groups] != [_fixed(g) for g in optimizer.state_dict()["param_groups"]]:
             raise ValueError("its groups have other settings")
         _require_shapes(optimizer, entries)
+        weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+        for place, entry in entries.items():
+            for key in entry.keys() & set(LIKE_WEIGHTS):
+                entry[key] = ranks.part(entry[key], weights[place])
         optimizer.load_state_dict({"state": entries, "param_groups": groups})
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RuntimeError) as error:
         raise CheckpointError(
@@ -214,10 +233,11 @@ def _require_shapes(optimizer: torch.optim.Optimizer, entries: Mapping[int, Mapp
                 raise ValueError(f"step of weight {index} is {float(value):g}")
 
 
-def load_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Loads a module's weights by name and says what does not fit."""
+def load_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor], ranks: Ranks = ALONE) -> None:
+    """Loads a module's weights by name and says what does not fit; `ranks` say what a process keeps."""
+    held = module.state_dict()
     try:
-        module.load_state_dict(dict(tensors))
+        module.load_state_dict({k: ranks.part(v, held[k]) if k in held else v for k, v in tensors.items()})
     except (RuntimeError, TypeError, NotImplementedError) as error:
         raise CheckpointError(f"the checkpoint's weights do not fit this energy: {brief(error)}") from error
 
@@ -228,13 +248,3 @@ def _state_digest(state: dict[str, Any]) -> str:
 
 def _json_path(folder: Path, step: int) -> Path:
     return folder / f"checkpoint-{step:09d}.json"
-
-
-def write_atomically(path: Path, payload: bytes) -> None:
-    """A file that is there whole or not at all."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(payload)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from burnin.core import Energy
 from burnin.objectives import VARIANTS, ArmInfo, BetaInfo, Negatives, contrast, pools_of
+from burnin.ranks import ALONE
 from burnin.samplers import Prepared
 
 Pointer = ctypes.c_void_p
@@ -143,11 +144,13 @@ def describe_update(
 
 
 def contrast_temperature(objective: object) -> float | None:
-    """The temperature of a contrast; None for any other objective."""
+    """The temperature of a contrast of one process; None for any other objective."""
     if objective is contrast:
         return 1.0
     if isinstance(objective, partial) and objective.func is contrast and not objective.args:
-        return float(objective.keywords.get("temperature", 1.0))
+        # Native code knows the points of one process only.
+        alone = objective.keywords.get("ranks", ALONE).size == 1
+        return float(objective.keywords.get("temperature", 1.0)) if alone else None
     return None
 
 

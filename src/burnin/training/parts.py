@@ -10,9 +10,11 @@ from torch import Tensor, nn
 
 from burnin.core import Density, Energy
 from burnin.objectives import ArmInfo, Classification, DirectObjective, Negatives, contrast
+from burnin.ranks import ALONE, Ranks
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.training.arms import Arm
+from burnin.training.frugal import Frugal
 from burnin.training.guard import GuardSettings
 from burnin.training.scale import FisherScale
 
@@ -39,6 +41,9 @@ class Parts:
         guard: what counts as divergence; None raises at the first non-finite value.
         engine: how chains are computed; None chooses by itself.
         classification: the other half of a joint energy's loss: cross-entropy on labelled data.
+        ranks: the processes that train together. Banks, objective and classification must know them too
+            (``partial(contrast, ranks=ranks)``); `burnin.assemble.build_trainer` sees to it.
+        frugal: how passes through the network save memory or time, if they are to.
     """
 
     energy: nn.Module
@@ -53,6 +58,8 @@ class Parts:
     guard: GuardSettings | None = None
     engine: Engine | None = None
     classification: Classification | None = None
+    ranks: Ranks = ALONE
+    frugal: Frugal | None = None
 
     def with_classes(self, loss: Tensor, streams: Streams) -> tuple[Tensor, dict[str, float]]:
         """-log p(y|x) + weight · loss, where there are classes to learn; and their numbers."""

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from burnin.core import CheckpointError, Energy, energy_and_gradient
+from burnin.ranks import ALONE, Ranks
 
 
 class FisherScale:
@@ -26,10 +27,11 @@ class FisherScale:
         self.decay = decay
         self.mean_square = temperature / largest
 
-    def update(self, energy: Energy, data: Tensor) -> None:
-        """Takes the gradients at one batch of data into the average."""
-        gradient = energy_and_gradient(energy, data)[1]
-        fresh = gradient.square().mean(0)
+    def update(self, energy: Energy, data: Tensor, ranks: Ranks = ALONE) -> None:
+        """Takes the gradients at one batch of data, shared by `ranks`, into the average."""
+        own = ranks.own(data)
+        gradient = energy_and_gradient(energy, own)[1]
+        fresh = ranks.sum(gradient.square().mean(0) * (len(own) / len(data)))
         self.mean_square = self.decay * self.mean_square + (1 - self.decay) * fresh
 
     def value(self) -> Tensor:

@@ -30,6 +30,7 @@ from burnin.training.checkpoint import (
 from burnin.training.direct import direct_update, objective_tensors, pack_objective, restore_objective
 from burnin.training.folder import MetricsLog, RunFolder
 from burnin.training.force import chain_noise, first_force
+from burnin.training.frugal import FrugalEnergy
 from burnin.training.fused import Learned, fused_update
 from burnin.training.guard import Guard, GuardSettings
 from burnin.training.interrupt import ctrl_c
@@ -39,6 +40,8 @@ from burnin.training.parts import Metrics, Parts
 from burnin.training.remedies import Remedies, lower_rates
 from burnin.training.several import plan_of, several_updates
 
+LOGGED = "logged"
+"""Where a checkpoint says how many lines of metrics there were."""
 TOGETHER = 50
 """Updates that are made in one go at most, where they can be: Ctrl-C waits for them."""
 
@@ -48,7 +51,7 @@ class Trainer:
 
     Arguments:
         parts: the energy, the data, the arms and the rest.
-        batch_size: data points, and chains in each arm, for each update.
+        batch_size: data points, and chains in each arm, for each update; of all processes together.
         streams: the run's random streams; "data" and "chains" are used, and "objective" by an objective
             without chains.
     """
@@ -65,6 +68,18 @@ class Trainer:
         self._direct = parts.objective if isinstance(parts.objective, DirectObjective) else None
         if (self._direct is None) == (not parts.arms):
             raise InputError("the contrast needs arms, and an objective without chains has none")
+        if self._direct is not None and parts.ranks.size > 1:
+            raise InputError("an objective without chains is trained by one process; take --devices 1")
+        if self._direct is not None and parts.frugal is not None:
+            raise InputError("run.pieces and run.precision are of chains; leave them out without chains")
+        if batch_size < parts.ranks.size:
+            raise InputError(
+                f"batch_size is {batch_size} for {parts.ranks.size} processes; each needs a row at least"
+            )
+        self._frugal: FrugalEnergy | None = None
+        if parts.frugal is not None:
+            parts.frugal.require_safe(parts.energy, parts.arms)
+            self._frugal = FrugalEnergy(parts.energy, parts.frugal)
         self.guard = Guard(parts.guard) if parts.guard is not None else None
         spectral.rest(parts.energy)  # chains and losses of an update see one energy
         self.averaged: AveragedModel | None = None
@@ -73,6 +88,7 @@ class Trainer:
             self.averaged = AveragedModel(parts.energy, multi_avg_fn=averaging)
         self._finite = True
         self._native: bool | None = None  # whether the run uses native code: decided once
+        self._logged: int | None = None  # lines of metrics when the checkpoint was saved that it goes on from
         self._plan = None
         simple = parts.average == 0 and parts.scale is None and parts.classification is None
         if simple and parts.clip_norm is None:
@@ -101,15 +117,17 @@ class Trainer:
         parts = self.parts
         if self._direct is not None:
             return self._update_directly(self._direct)
-        data = parts.data.sample(self.batch_size, self.streams["data"])
-        energy = self.engine.prepare(parts.energy, data, self._native)
+        # Drawn alike by all processes, so that numbers do not depend on how many share a batch.
+        batch = parts.data.sample(self.batch_size, self.streams["data"])
+        data = parts.ranks.own(batch)
+        energy = self._frugal or self.engine.prepare(parts.energy, data, self._native)
         if self._native is None and isinstance(energy, Prepared):
             self._native = energy.built.library is not None
         if parts.scale is not None:
-            parts.scale.update(energy, data)
+            parts.scale.update(energy, batch, parts.ranks)
         scale, stream = self._chain_scale(data), self.streams["chains"]
         arms = self.arms
-        runs = run_arms(arms, energy, data, scale, stream, self.engine, self.step)
+        runs = run_arms(arms, energy, batch, scale, stream, self.engine, self.step, parts.ranks)
         negatives = [
             Negatives(r.position, arm.weight, arm.beta_at(self.step), arm.variant, arm.pool)
             for r, arm in zip(runs, arms, strict=True)
@@ -139,6 +157,7 @@ class Trainer:
 
     def _follow(self) -> None:
         """What comes after the weights: their spectral norms and their average."""
+        self.parts.ranks.renew(self.parts.energy)
         spectral.advance(self.parts.energy)
         if self.averaged is not None:
             with spectral.own_vectors(self.averaged):
@@ -178,6 +197,7 @@ class Trainer:
         loss, infos = parts.objective(energy, data, negatives)
         loss, numbers = parts.with_classes(loss, self.streams)
         loss.backward()  # type: ignore[no-untyped-call]
+        parts.ranks.sum_gradients(parts.energy.parameters())
         if limit is not None:
             nn.utils.clip_grad_norm_(parts.energy.parameters(), limit)
         parts.optimizer.step()
@@ -200,21 +220,33 @@ class Trainer:
         """Updates until `num_updates` in all have been made, or until `enough`, asked after each, says so.
 
         Ctrl-C ends it after the current one. What others need to go on, `beside` adds to each checkpoint.
+        Of several processes, the one that is given a folder writes.
 
         Raises:
             DivergedError: when the guard has used up its tries, or there is no guard.
         """
         if 0 < num_updates <= self.step:
             return Outcome.OK
-        log = MetricsLog(folder, self.step, tensorboard=tensorboard) if folder is not None else None
+        log = None
+        if folder is not None:
+            log = MetricsLog(folder, self.step, lines=self._logged, tensorboard=tensorboard)
+            self._logged = None  # what is written from now on counts too
         # The losses' own passes count as a few steps more.
         steps_each = 3 + sum(arm.num_steps for arm in self.parts.arms)
         self.engine.expected_steps = (num_updates - self.step) * steps_each
         before, due = time.perf_counter(), False
         added = beside or (lambda snapshot: snapshot)
-        if folder is not None and self.step == 0:
-            save_checkpoint(folder.path, 0, added(self.snapshot()))
+
+        def save(snapshot: Snapshot) -> None:
+            whole = self._of_all(snapshot)
+            if folder is not None and log is not None:
+                log.flush()
+                held = Snapshot(whole.tensors, {**whole.state, LOGGED: log.lines})
+                save_checkpoint(folder.path, self.step, added(held))
+
         try:
+            if self.step == 0:
+                save(self.snapshot())
             with ctrl_c() as interrupted:
                 while self.step < num_updates:
                     left = min(num_updates - self.step, checkpoint_every - self.step % checkpoint_every)
@@ -237,13 +269,13 @@ class Trainer:
                                 on_event(warning)
                     if trouble is not None:
                         message = self._roll_back(trouble)
-                        if folder is not None and log is not None:
+                        if log is not None:
                             log.rewind(self.step, message)
-                            save_checkpoint(folder.path, self.step, added(self._last_good))
+                        save(self._last_good)
                         if on_event is not None:
                             on_event(message)
                         continue
-                    stop = interrupted()
+                    stop = self.parts.ranks.any(interrupted())
                     done = self.step == num_updates or (enough is not None and enough(self.step))
                     due = due or self.step % checkpoint_every == 0
                     # What a rollback returns to must be good: a suspicious update is not saved.
@@ -251,9 +283,7 @@ class Trainer:
                     if stop or done or (due and not wait):
                         due = False
                         self._last_good = self.snapshot().clone()
-                        if folder is not None and log is not None:
-                            log.flush()
-                            save_checkpoint(folder.path, self.step, added(self._last_good))
+                        save(self._last_good)
                     if stop:
                         return Outcome.INTERRUPTED
                     if done:
@@ -303,8 +333,25 @@ class Trainer:
             state["objective"] = pack_objective(self._direct)
         return Snapshot(tensors, state)
 
+    def _of_all(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with what all processes hold, so that any number of them can go on from it."""
+        ranks, tensors = self.parts.ranks, dict(snapshot.tensors)
+        if ranks.size == 1:
+            return snapshot
+        for name, value in sorted(snapshot.tensors.items()):
+            if name.startswith("start."):
+                tensors[name] = ranks.gather(value, int(ranks.sum(torch.tensor(len(value)))))
+                continue
+            tensors[name] = whole = ranks.whole(value)
+            if name.startswith("energy.") and not ranks.first(whole).equal(whole):
+                raise DivergedError(
+                    f"the weights of process {ranks.rank} differ from those of process 0 ({name}): the "
+                    "machines compute differently; go on from the last checkpoint on machines of one kind"
+                )
+        return Snapshot(tensors, snapshot.state)
+
     def restore(self, snapshot: Snapshot) -> None:
-        """Puts everything back to where `snapshot` was taken.
+        """Puts everything back to where `snapshot` was taken, by this number of processes or by another.
 
         Raises:
             CheckpointError: when the snapshot was made by a run with other parts.
@@ -312,8 +359,9 @@ class Trainer:
         parts, state = self.parts, snapshot.state
         try:
             require_alike(state, self.snapshot().state, "state")
-            load_weights(parts.energy, snapshot.part("energy"))
-            unpack_optimizer(parts.optimizer, Snapshot(snapshot.part("optimizer"), state["optimizer"]))
+            load_weights(parts.energy, snapshot.part("energy"), parts.ranks)
+            moments = Snapshot(snapshot.part("optimizer"), state["optimizer"])
+            unpack_optimizer(parts.optimizer, moments, parts.ranks)
             for arm in parts.arms:
                 arm.start.restore(snapshot.part(f"start.{arm.name}"))
             if self.averaged is not None:
@@ -331,7 +379,7 @@ class Trainer:
             self.watch.restore(state.get("online", {}))
             self.streams.restore(snapshot.part("stream"))
             self.step, self.remedies = state["step"], Remedies.of(state["remedies"])
-            self._native = state["native"]
+            self._native, self._logged = state["native"], _lines(state.get(LOGGED))
         except KeyError as error:
             raise CheckpointError(
                 f"the checkpoint lacks {brief(error)}: it was made with other settings"
@@ -394,3 +442,10 @@ class Trainer:
             f"update {at}: {trouble}; rolled back to update {self.step}, {done} "
             f"(try {rollbacks} of {settings.tries})"
         )
+
+
+def _lines(logged: object) -> int | None:
+    """How many lines a checkpoint says there were; those of before it was counted say nothing."""
+    if logged is None or (type(logged) is int and logged >= 0):
+        return logged
+    raise TypeError(f"{LOGGED} is no count")
