@@ -9,12 +9,14 @@ python tools/supply.py audit      known vulnerabilities of the pinned packages (
 from __future__ import annotations
 
 import importlib.metadata as metadata
+import json
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -159,18 +161,36 @@ def _has_wheel(name: str, pinned: str, version: str) -> bool:
 
 
 def audit() -> list[str]:
-    """Runs pip-audit on constraints.txt; says so where it could not ask."""
+    """Runs pip-audit on constraints.txt: what it found, and what it could not look up.
+
+    pip-audit passes over a package that its source of vulnerabilities does not know, and ends as if all
+    were well; here that is an error, so that nothing is taken for audited which was not.
+    """
     command = [sys.executable, "-m", "pip_audit", "--no-deps", "--disable-pip", "--progress-spinner", "off"]
     done = subprocess.run(
-        [*command, "-r", str(ROOT / "constraints.txt")], capture_output=True, text=True, check=False
+        [*command, "--format", "json", "-r", str(ROOT / "constraints.txt")],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    print(done.stdout, end="")
-    if done.returncode == 0:
-        return []
-    last = done.stderr.strip().splitlines()[-1:] or ["no output"]
-    if "vulnerabilit" in done.stderr:
-        return [f"pip-audit found something: {last[0]}"]
-    return [f"nothing was audited: pip-audit could not ask for known vulnerabilities ({last[0][:200]})"]
+    if not done.stdout.strip():
+        last = done.stderr.strip().splitlines()[-1:] or ["no output"]
+        return [f"nothing was audited: pip-audit could not ask for known vulnerabilities ({last[0][:200]})"]
+    return audited(json.loads(done.stdout))
+
+
+def audited(found: Mapping[str, Any]) -> list[str]:
+    """What pip-audit's JSON says is wrong, or was not looked up."""
+    packages = found["dependencies"]
+    skipped = [one["name"] for one in packages if "skip_reason" in one]
+    wrong = [
+        f"{one['name']} {one['version']}: {vulnerability['id']}"
+        for one in packages
+        for vulnerability in one.get("vulns", ())
+    ]
+    if skipped:
+        wrong.append(f"{len(skipped)} of {len(packages)} packages were not audited: {', '.join(skipped)}")
+    return wrong
 
 
 def main() -> None:

@@ -55,3 +55,12 @@ def test_every_dependency_is_justified() -> None:
     words = set(re.findall(r"[a-z0-9-]+", page.lower()))
     names = {Requirement(line).name for lines in supply.project().values() for line in lines} - {"burnin"}
     assert {name for name in names if name.lower() not in words} == set()
+
+
+def test_what_was_not_audited_is_not_taken_for_safe() -> None:
+    safe = {"name": "a", "version": "1", "vulns": []}
+    weak = {"name": "b", "version": "2", "vulns": [{"id": "PYSEC-1"}]}
+    unknown = {"name": "c", "skip_reason": "not found"}
+    assert supply.audited({"dependencies": [safe]}) == []
+    assert supply.audited({"dependencies": [safe, weak]}) == ["b 2: PYSEC-1"]
+    assert supply.audited({"dependencies": [safe, unknown]}) == ["1 of 2 packages were not audited: c"]
