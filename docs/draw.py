@@ -108,6 +108,7 @@ def pieces() -> dict[str, str]:
         "bench-density": _measured("bench-density", bench_density.summary),
         "critic-cost": _measured("critic-cost", critic_cost.summary),
         "flow-rank": _measured("flow-rank", flow_rank.summary),
+        "calibration-median": _measured("calibration-median", calibration.summary),
         "calibration-before": _measured("calibration-before", calibration.summary),
         "calibration": _measured("calibration", calibration.summary),
         "log-z": _measured("log-z", log_z.summary),

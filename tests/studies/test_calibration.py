@@ -91,6 +91,7 @@ def test_rows_are_pooled_and_told() -> None:
     assert found["samplers"] == {"number": 2, "below_level": 1, "smallest": pytest.approx(0.04)}
     assert found["controls"] == {"number": 1, "largest": 1e-9}
     assert found["tests"] == {"number": 2, "outside_95": 1, "outside_99": 0}
+    assert pool({"ksd-machine": null_row(51)}).keys() == {"tests"}, "what is not there is not judged"
     text = summary(rows)
     assert "| MALA | two Gaussians, 2-D | 0.70 |  |  |  | 0.5 |  | 0.02 |" in text
     assert "| KSD, all pairs | two Gaussians, 2-D | 0.1% | 3.5% | 0.9% | **no** | yes | 0.3 |" in text

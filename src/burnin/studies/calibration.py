@@ -11,7 +11,15 @@ from torch import Tensor
 
 from burnin import discrepancies
 from burnin.core import Report
-from burnin.discrepancies import METHODS, CriticSettings, Method, Points, evaluate_scores, learn
+from burnin.discrepancies import (
+    METHODS,
+    CriticSettings,
+    KernelSettings,
+    Method,
+    Points,
+    evaluate_scores,
+    learn,
+)
 from burnin.discrepancies.ranking import holm
 from burnin.rng import Streams, derive_seed
 from burnin.settings import Count, Part
@@ -80,12 +88,16 @@ class RanksPart(Part):
 
 
 class TestPart(Part):
-    """Of goodness-of-fit tests: rows of data in a trial; critics trained `together`, and their training."""
+    """Of goodness-of-fit tests: rows of data in a trial; critics trained `together`, and their training.
+
+    The `bandwidth` is of the kernel tests; "optimised" is their own choice.
+    """
 
     points: Annotated[int, Field(ge=50)] = 500
     together: Count = 50
     width: Count = 100
     iterations: Count = 200
+    bandwidth: Literal["optimised", "median"] = "optimised"
 
 
 class CalibrationRecipe(MeasuredRecipe):
@@ -178,10 +190,15 @@ def null_p_values(
     data, draws = streams["data"], streams[method]
     found: list[float] = []
     if method != "lsd":
+        kernel = KernelSettings(bandwidth=recipe.test.bandwidth)
         while len(found) < number:
             report("trials", len(found), number)
             x = law.draw(points, data)
-            found.append(discrepancies.test(law.energy, x, method, generator=draws, temperature=T).p_value)
+            found.append(
+                discrepancies.test(
+                    law.energy, x, method, generator=draws, temperature=T, kernel=kernel
+                ).p_value
+            )
         return torch.tensor(found, dtype=torch.float64)
     settings = CriticSettings(
         width=recipe.test.width,
@@ -216,19 +233,22 @@ def pool(rows: Rows) -> dict[str, dict[str, Any]]:
             wrong.append(min(test["p"] for test in row["tests"].values()))
         else:
             p_values += [test["p"] for test in row["tests"].values()]
-    return {
-        "samplers": {
+    pooled: dict[str, dict[str, Any]] = {}
+    if p_values:
+        pooled["samplers"] = {
             "number": len(p_values),
             "below_level": sum(p <= 0.05 for p in p_values),
-            "smallest": min(holm(p_values), default=None),
-        },
-        "controls": {"number": len(wrong), "largest": max(wrong, default=None)},
-        "tests": {
+            "smallest": min(holm(p_values)),
+        }
+    if wrong:
+        pooled["controls"] = {"number": len(wrong), "largest": max(wrong)}
+    if rates:
+        pooled["tests"] = {
             "number": len(rates),
             "outside_95": sum(not inside for _, inside, _ in rates),
             "outside_99": sum(not inside for _, _, inside in rates),
-        },
-    }
+        }
+    return pooled
 
 
 def _rate(row: Mapping[str, Any]) -> tuple[int, bool, bool]:
@@ -259,9 +279,7 @@ def summary(rows: Rows) -> str:
             f"{number:,} repetitions each; at a level of 5% between {narrow[0]} and {narrow[1]} of them "
             f"reject with a probability of 95%, between {wide[0]} and {wide[1]} with 99%.",
         ]
-    numbers = pool(rows)
-    ranked = numbers["samplers"]
-    if ranked["number"]:
+    if ranked := pool(rows).get("samplers"):
         lines += [
             "",
             f"Of {ranked['number']} rank tests of samplers {ranked['below_level']} have p ≤ 0.05; the "
