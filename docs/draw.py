@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from burnin.bench import write_page
-from burnin.bench.contestants import WEIGHTED
+from burnin.bench.beta_cost import write_beta
 from burnin.bench.together import write_together
 from burnin.bench.traffic import on_paper_words
 from burnin.studies import (
@@ -157,14 +157,12 @@ def _pictures_of_digits(rows: Rows) -> str:
 def _beta_cost() -> str:
     """How much longer a β-weighted update takes, and what measured it."""
     result = json.loads((ROOT / "results" / "bench" / "beta.json").read_text(encoding="utf-8"))
-    lines = ["| β = 0.1 over β = 0 | " + " | ".join(result["tables"]) + " |", "|---" * 3 + "|"]
-    for case, described in result["cases"].items():
-        ratios = [table["ratios"][case][WEIGHTED] for table in result["tables"].values()]
-        cells = [f"{r['median']:.2f} ({r['quartiles'][0]:.2f}–{r['quartiles'][1]:.2f})" for r in ratios]
-        lines.append(f"| {described['title']} | " + " | ".join(cells) + " |")
-    made = result["made_by"]
-    origin = f"`{made['command']}`, commit {made['commit']}, {made['time'][:10]}, {made['processor']}."
-    return "\n".join(lines) + f"\n\nMedians and quartiles of ratios within a round; {origin}\n"
+    made, settings = result["made_by"], result["settings"]
+    return (
+        f"{write_beta(result)}\n\n`{made['command']}`, {settings['processes']} processes with "
+        f"{settings['rounds']} pairs of turns each, ± the standard error between processes, commit "
+        f"{made['commit']}, {made['time'][:10]}, {made['processor']}, load {settings['load']:.1f} before.\n"
+    )
 
 
 def _pictures_measured(table: dict[str, Any]) -> str:

@@ -123,6 +123,7 @@ def bench(
     images: Annotated[
         bool, typer.Option("--images", help="Only ConvNets, against their bare convolutions and in memory.")
     ] = False,
+    beta: Annotated[bool, typer.Option("--beta", help="Only what β-weights cost an update.")] = False,
     processes: Annotated[
         int, typer.Option(help="Only training shared by so many processes, against one.", min=1)
     ] = 1,
@@ -131,8 +132,10 @@ def bench(
     from burnin.bench import (
         choose_cases,
         measure,
+        measure_beta,
         measure_images,
         settings_for,
+        write_beta,
         write_docs,
         write_images,
         write_summary,
@@ -150,18 +153,23 @@ def bench(
     if processes > 1:
         _bench_processes(processes, settings.repeats, settings.seconds, json_file)
         return
-    if images:
-        if docs or peers or sizes:
-            raise InputError("--images measures two cases of its own; leave out --docs, --peers and --sizes")
+    if images or beta:
+        option = "images" if images else "beta"
+        if docs or peers or sizes or images == beta:
+            others = "--beta" if images else "--images"
+            raise InputError(
+                f"--{option} measures two cases of its own; leave out --docs, --peers, --sizes and {others}"
+            )
+        own = measure_images if images else measure_beta
         with studies_bar(console) as status:
-            of_images = measure_images(
+            of_its_own = own(
                 settings.repeats,
                 settings.seconds,
-                lambda what, done, total: status("images", what, done, total),
+                lambda what, done, total: status(option, what, done, total),
             )
         if json_file is not None:
-            write_json(json_file, of_images)
-        print(write_images(of_images))
+            write_json(json_file, of_its_own)
+        print((write_images if images else write_beta)(of_its_own))
         return
     if docs and not Path("docs").is_dir():
         raise InputError("there is no folder docs here; --docs is for a working copy of burnin")

@@ -19,7 +19,7 @@ from burnin.studies.robust import BETAS, NAME, ROBUST_TOY, draw, row_name, summa
 
 def test_the_rows_are_the_papers() -> None:
     rows = list(ROBUST_TOY.rows)
-    assert len(rows) == len(set(rows)) == 174
+    assert len(rows) == len(set(rows)) == 190
     assert all(NAME.fullmatch(name) for name in rows)
     for data in ("mixture", "circles"):
         for seed in range(3):

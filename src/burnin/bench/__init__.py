@@ -1,5 +1,6 @@
 """How fast chains run, here and elsewhere: `burnin bench`. Each contestant has a process of its own."""
 
+from burnin.bench.beta_cost import measure_beta, write_beta
 from burnin.bench.cases import CASES, Case, choose_cases
 from burnin.bench.contestants import CONTESTANTS, Contestant
 from burnin.bench.images import measure_images, write_images
@@ -14,8 +15,10 @@ __all__ = [
     "Settings",
     "choose_cases",
     "measure",
+    "measure_beta",
     "measure_images",
     "settings_for",
+    "write_beta",
     "write_docs",
     "write_images",
     "write_page",

@@ -53,7 +53,6 @@ class Contestant:
 
 
 OURS = "burnin compiled"
-WEIGHTED = "burnin, β = 0.1"
 BASELINE = "autograd.grad loop"
 TORCHEBM = "torchebm"
 JAX = "JAX"
@@ -61,7 +60,6 @@ FLOOR = "floor"
 
 CONTESTANTS = (
     Contestant(OURS, "burnin.bench.ours:compiled"),
-    Contestant(WEIGHTED, "burnin.bench.ours:weighted", ("training",)),
     Contestant("burnin plain", "burnin.bench.ours:plain"),
     Contestant(BASELINE, "burnin.bench.loops:grad_loop"),
     Contestant(".backward() loop", "burnin.bench.loops:backward_loop", ("langevin", "training")),

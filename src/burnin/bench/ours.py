@@ -6,7 +6,6 @@ import torch
 
 from burnin.bench.cases import (
     ARM_WEIGHTS,
-    BETA,
     LEARNING_RATE,
     NUM_LEAPFROG,
     SEEDS,
@@ -35,13 +34,8 @@ def plain(case: Case) -> Work:
     return _make(case, Engine(compile="never"))
 
 
-def weighted(case: Case) -> Work:
-    """The fastest path for an update whose contrast is β-weighted."""
-    return _updates(case, Engine(compile="always"), BETA)
-
-
 def _make(case: Case, engine: Engine) -> Work:
-    return _updates(case, engine) if case.kind == "training" else _chains(case, engine)
+    return updates(case, engine) if case.kind == "training" else _chains(case, engine)
 
 
 def _chains(case: Case, engine: Engine) -> Work:
@@ -55,7 +49,8 @@ def _chains(case: Case, engine: Engine) -> Work:
     return Work(take, lambda: engine.path)
 
 
-def _updates(case: Case, engine: Engine, beta: float = 0.0) -> Work:
+def updates(case: Case, engine: Engine, beta: float = 0.0) -> Work:
+    """Hybrid updates, whose contrast is weighted by β in both arms."""
     energy, sampler = make_energy(case), Langevin(STEP_SIZE, TEMPERATURE)
     starts: dict[str, Start] = {"noise": FromNoise(), "data": FromData()}
     arms = [
@@ -74,8 +69,8 @@ def _updates(case: Case, engine: Engine, beta: float = 0.0) -> Work:
         streams=Streams(SEEDS["chains"]),
     )
 
-    def take(updates: int) -> None:
-        for _ in range(updates):
+    def take(steps: int) -> None:
+        for _ in range(steps):
             trainer.update()
 
     return Work(take, lambda: engine.path)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from burnin.bench.contestants import BASELINE, FLOOR, JAX, OURS, TORCHEBM, WEIGHTED
+from burnin.bench.contestants import BASELINE, FLOOR, JAX, OURS, TORCHEBM
 from burnin.core import InputError
 from burnin.studies.table import write_json
 
@@ -21,7 +21,6 @@ COMPARED = {
     TORCHEBM: "× faster than torchebm",
     JAX: "× faster than JAX",
     FLOOR: "× slower than the floor",
-    WEIGHTED: "× as long with β = 0.1",
 }
 
 
@@ -203,7 +202,7 @@ burnin bench --sizes mlp-100x2,training --quick
 
 Rows are chains × inputs, hidden units × layers of a SiLU network; a ConvNet is named by its first width.
 A hybrid update is two arms (noise × 1, data × 25) of 100 Langevin steps each (20 for the toy with two
-inputs), the contrast, plain or β-weighted in both arms, and Adam; its "step" is the whole update, and its
+inputs), the contrast, and Adam; its "step" is the whole update, and its
 loop is the script that runs one arm after the other. One HMC step is five leapfrog steps.
 
 - **burnin compiled** is `Engine(compile="always")`, **burnin plain** `Engine(compile="never")`. The **loops**

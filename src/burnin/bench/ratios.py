@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from burnin.bench.contestants import BASELINE, FLOOR, JAX, OURS, TORCHEBM, WEIGHTED
+from burnin.bench.contestants import BASELINE, FLOOR, JAX, OURS, TORCHEBM
 from burnin.bench.spread import quartiles
 
 SIZES = ("small", "large", "image", "other")
@@ -20,7 +20,7 @@ class Requirement:
     Attributes:
         text: what is required, in words.
         against: the contestant that burnin is compared with.
-        bound: what every ratio must reach, or stay below for the floor and for the cost of β.
+        bound: what every ratio must reach, or stay below for the floor.
         sizes: the cases' sizes it holds for.
         kind: only cases of this kind; None for all.
     """
@@ -33,8 +33,8 @@ class Requirement:
 
     @property
     def at_least(self) -> bool:
-        """Whether larger is better: times faster than another, but slower than the floor or without β."""
-        return self.against not in (FLOOR, WEIGHTED)
+        """Whether larger is better: times faster than another, but slower than the floor."""
+        return self.against != FLOOR
 
     def holds_for(self, case: Mapping[str, Any]) -> bool:
         """Whether it asks something of a case."""
@@ -50,7 +50,6 @@ REQUIREMENTS = (
     Requirement("against the floor, small sizes: ≤ 2", FLOOR, 2.0, ("small",)),
     Requirement("against the floor, large sizes: ≤ 1.3", FLOOR, 1.3, ("large",)),
     Requirement("one hybrid update against the script: ≥ 2", BASELINE, 2.0, ("other",), "training"),
-    Requirement("a β-weighted update over a plain one: ≤ 1.03", WEIGHTED, 1.03, ("other",), "training"),
 )
 
 
@@ -74,8 +73,7 @@ def ratios(row: Mapping[str, Any]) -> dict[str, Any]:
     """How many times faster burnin's compiled chains are than each other contestant, turn by turn.
 
     A ratio is taken within each turn, where the machine was the same for both; the middle and the
-    quartiles are over the turns. For the floor it is the other way round: how many times slower. The
-    ratio of a β-weighted update is what β costs.
+    quartiles are over the turns. For the floor it is the other way round: how many times slower.
 
     Example:
         >>> row = {OURS: {"turns": [1.0, 2.0]}, BASELINE: {"turns": [3.0, 5.0]}, FLOOR: {"turns": [0.5, 1.0]}}

@@ -1,7 +1,8 @@
 """How well processes share a run: `burnin bench --processes 2`.
 
 One process trains with a batch, and all together with that many for each: the time of an update would be the
-same if nothing had to be said and the cores had nothing else to do. Both take turns in the same processes.
+same if nothing had to be said and the cores had nothing else to do. What the cores lose by themselves when
+all are busy is measured too: every process trains alone, all at a time. All take turns in the same processes.
 """
 
 from __future__ import annotations
@@ -126,6 +127,7 @@ def _measure(
     updates = max(1, round(seconds / float(ranks.first(torch.tensor(guess)))))
     counted.bytes, counted.messages, counted.seconds = 0, 0, 0.0
     of_one: list[Turn] = []
+    apart: list[Turn] = []
     of_all: list[Turn] = []
     for turn in range(rounds):
         status(name, turn, rounds)
@@ -133,21 +135,26 @@ def _measure(
         if ranks.rank == 0:
             of_one.append(_time(alone, updates))
         ranks.any(False)
+        apart.append(_time(alone, updates))
+        ranks.any(False)
         of_all.append(_time(together, updates))
     status(name, rounds, rounds)
     made = rounds * updates
     processor = [float(ranks.sum(torch.tensor(turn.processor))) / ranks.size for turn in of_all]
+    side_by_side = [float(ranks.sum(torch.tensor(turn.wall))) / ranks.size for turn in apart]
     arms = [arm.num_chains or batch * ranks.size for arm in together.arms]
     weights = sum(parameter.numel() for parameter in together.parts.energy.parameters())
     steps = sum(arm.num_steps for arm in alone.arms) if ranks.rank == 0 else 1
     return {
         "updates_of_a_turn": updates,
         "seconds_alone": [turn.wall for turn in of_one],
+        "seconds_side_by_side": side_by_side,
         "seconds_together": [turn.wall for turn in of_all],
         "processor_alone": [turn.processor for turn in of_one],
         "processor_together": processor,
         "step_seconds": quartiles([t.wall for t in of_one])[1] / steps if of_one else None,
         "efficiency": _ratios([t.wall for t in of_one], [t.wall for t in of_all]),
+        "efficiency_side_by_side": _ratios([t.wall for t in of_one], side_by_side),
         "processor_efficiency": _ratios([t.processor for t in of_one], processor),
         "bytes_of_an_update": counted.bytes / made,
         "messages_of_an_update": counted.messages / made,
@@ -172,14 +179,15 @@ def write_together(result: dict[str, Any]) -> str:
     """The table for the terminal and the docs."""
     size = result["settings"]["processes"]
     lines = [
-        f"| | a step, ms | one over {size}, clock | one over {size}, processor | bytes of an update |",
-        "|---|---|---|---|---|",
+        f"| | a step, ms | one over {size}, clock | one over {size} that share nothing, clock | "
+        f"one over {size}, processor | bytes of an update |",
+        "|---|---|---|---|---|---|",
     ]
     for name, cell in result["cases"].items():
-        ratios = [cell["efficiency"], cell["processor_efficiency"]]
+        ratios = [cell["efficiency"], cell["efficiency_side_by_side"], cell["processor_efficiency"]]
         cells = [f"{middle:.2f} ({low:.2f}–{high:.2f})" for low, middle, high in ratios]
         lines.append(
-            f"| {name} | {1000 * cell['step_seconds']:.1f} | {cells[0]} | {cells[1]} | "
+            f"| {name} | {1000 * cell['step_seconds']:.1f} | {' | '.join(cells)} | "
             f"{cell['bytes_of_an_update']:,.0f} |"
         )
     return "\n".join(lines)

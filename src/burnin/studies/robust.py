@@ -59,7 +59,7 @@ def _rows() -> dict[str, list[str]]:
             wanted += [(data, "restricted", "default", 0.0, seed)]
             wanted += [(data, "restricted", v, beta, seed) for v in VARIANTS for beta in BETAS[1:]]
             wanted += [(data, "degenerate", "default", beta, seed) for beta in BETAS]
-        wanted += [(data, "shifted", "default", beta, 0) for beta in BETAS]
+            wanted += [(data, "shifted", "default", beta, seed) for beta in BETAS]
         wanted += [(data, "default", v, beta, 0) for v in VARIANTS[1:] for beta in BETAS[1:]]
         wanted += [(data, "degenerate", v, beta, 0) for v in VARIANTS[1:] for beta in BETAS[1:]]
     wanted += [("circles", "long", "default", beta, 0) for beta in BETAS]
