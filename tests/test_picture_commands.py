@@ -17,7 +17,9 @@ from burnin.core import InputError
 from burnin.data import Pictures
 from burnin.data.folders import read_folder, write_grid, write_pictures
 from burnin.evaluation.conditional import Effort
+from burnin.picture_fitting import FittedPictures
 from burnin.picture_imputing import fill_pixels
+from tests.ranks.threads import together
 from tests.test_cli import Burnin, Result, assert_refused, burnin, contents
 
 __all__ = ["burnin"]
@@ -55,6 +57,13 @@ def run(burnin: Burnin, made: Path, tmp_path: Path) -> Path:
         assert "24 pictures of 6×6, grey" in result.err
     shutil.copytree(made / "run", tmp_path / "run")
     return tmp_path / "run"
+
+
+def test_pictures_that_processes_share_have_the_density_that_they_have(run: Path) -> None:
+    fitted, pixels = FittedPictures.load(run), read_folder(run.parent / "bars").pixels
+    wanted = fitted.log_density(pixels)
+    for found in together(3, lambda ranks: fitted.log_density(pixels, ranks)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
 def test_samples_are_pictures(burnin: Burnin, run: Path) -> None:

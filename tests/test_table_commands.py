@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,9 @@ import pytest
 from rich.console import Console
 
 from burnin.data import load_frame, save_frame
+from burnin.fitted import FittedTable
 from burnin.terminal import training_bar
+from tests.ranks.threads import together
 from tests.test_cli import Burnin, Result, assert_refused, burnin, contents
 
 __all__ = ["burnin"]
@@ -262,6 +265,28 @@ def test_a_cut_parquet_is_refused(burnin: Burnin) -> None:
     save_frame(load_frame("rows.csv"), Path("rows.parquet"))
     Path("cut.parquet").write_bytes(Path("rows.parquet").read_bytes()[:-100])
     assert_refused(burnin("fit", "cut.parquet", "--out", "new"), "cut.parquet", "damaged or cut short")
+
+
+def test_two_processes_score_as_one_does(run: Path) -> None:
+    pytest.importorskip("lightning_fabric")
+    folder = run.parent
+    assert program(folder, "score", "run", "people.csv", "-o", "one.csv").code == 0
+    shared = program(folder, "score", "run", "people.csv", "-o", "two.csv", "--devices", "2", "--json")
+    assert shared.code == 0, shared.err
+    assert json.loads(shared.out)["file"] == "two.csv"
+    assert (folder / "two.csv").read_text() == (folder / "one.csv").read_text()
+    assert program(folder, "score", "run", "people.csv", "-o", "two.csv", "--devices", "2").code == 2
+
+
+def test_rows_that_processes_share_have_the_density_that_they_have(run: Path) -> None:
+    fitted = FittedTable.load(run)
+    frame = load_frame(run.parent / "people.csv")
+    codes = fitted.encoding.codes(frame)
+    for rows in (len(codes), 2):  # of two rows, one of three processes has none
+        wanted = fitted.log_density(codes[:rows])
+        share = partial(fitted.log_density, codes[:rows], None)
+        for found in together(3, share):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("command", ["score", "impute"])

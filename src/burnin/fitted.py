@@ -26,6 +26,7 @@ from burnin.evaluation.model import Model
 from burnin.evaluation.normaliser import Normaliser
 from burnin.evaluation.row_density import row_log_density
 from burnin.limits import brief, read_json
+from burnin.ranks import ALONE, Ranks
 from burnin.samplers import Engine
 from burnin.settings import Config
 from burnin.storage import write_text_atomically
@@ -125,9 +126,15 @@ class FittedTable:
     about: dict[str, Any]
     config: Config
 
-    def log_density(self, codes: Codes, frame: Frame | None = None) -> NDArray[np.float64]:
-        """log p of each row, (n,); -inf for one that cannot occur (see `Encoding.supported`)."""
-        found = unbounded(self.model, self.encoding, self.normaliser, codes) - math.log(self.mass.share)
+    def log_density(
+        self, codes: Codes, frame: Frame | None = None, ranks: Ranks = ALONE
+    ) -> NDArray[np.float64]:
+        """log p of each row, (n,); -inf for one that cannot occur (see `Encoding.supported`).
+
+        `ranks` are processes that have the same rows and share the work.
+        """
+        own = unbounded(self.model, self.encoding, self.normaliser, codes[ranks.rows(len(codes))])
+        found = ranks.gather(torch.from_numpy(own), len(codes)).numpy() - math.log(self.mass.share)
         return np.where(self.encoding.supported(codes, frame), found, -math.inf)
 
     def percentile(self, log_density: NDArray[np.float64]) -> NDArray[np.float64]:

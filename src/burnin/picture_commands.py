@@ -18,6 +18,7 @@ from burnin.data import Frame, save_frame
 from burnin.data.folders import ENDINGS, PictureFolder, read_folder
 from burnin.evaluation.normaliser import Normaliser
 from burnin.picture_fitting import FittedPictures, fit_pictures, of_pictures, resume_pictures
+from burnin.ranks import Ranks
 from burnin.terminal import fitting_bar, make_console, stages_bar, training_bar
 from burnin.training import RunFolder
 
@@ -78,18 +79,22 @@ def resume_folder(out: Path, minutes: float | None, as_json: bool, engine: Engin
     return True
 
 
-def score_folder(run: Path, data: Path, output: Path, contamination: float | None, as_json: bool) -> bool:
+def score_folder(
+    run: Path, data: Path, output: Path, contamination: float | None, as_json: bool, ranks: Ranks
+) -> bool:
     """Scores a folder of pictures, a line for each file, if the run is one of pictures; whether it is."""
     if not of_pictures(run):
         return False
     if not data.is_dir():
         raise InputError(f"{data} is no folder; {run} scores folders of pictures ({', '.join(ENDINGS)})")
-    console, fitted = make_console(), FittedPictures.load(run)
+    console, fitted = make_console(quiet=ranks.rank > 0), FittedPictures.load(run)
     channels, height, width = fitted.pictures.shape
     read = _read(console, data, height if height == width else None, channels)
     if tuple(read.pixels.shape[1:]) != fitted.pictures.shape:
         raise InputError(f"{data}: the pictures must be {height}×{width}, as those that {run} was fitted to")
-    density, threshold = fitted.log_density(read.pixels), fitted.threshold(contamination)
+    density, threshold = fitted.log_density(read.pixels, ranks), fitted.threshold(contamination)
+    if ranks.rank > 0:
+        return True
     outlier = density < threshold
     columns = {
         "file": np.array(read.files, dtype=object),

@@ -39,6 +39,7 @@ from burnin.evaluation.normaliser import Normaliser, by_draws
 from burnin.fitted import FITTED_FILE, quantiles, require_contamination, rising, share_of
 from burnin.limits import brief, read_json
 from burnin.provenance import write_origin
+from burnin.ranks import ALONE, Ranks
 from burnin.rng import Streams
 from burnin.samplers import Engine
 from burnin.settings import Config, DataSettings
@@ -77,9 +78,10 @@ class FittedPictures:
         assert pictures is not None
         return pictures
 
-    def log_density(self, pixels: Tensor) -> NDArray[np.float64]:
+    def log_density(self, pixels: Tensor, ranks: Ranks = ALONE) -> NDArray[np.float64]:
         """Of pictures of bytes, (n,), in nats: that of their numbers from 0 to 1 under the law with noise."""
-        return log_densities(self.model, self.normaliser, self.pictures.rows(pixels))
+        own = log_densities(self.model, self.normaliser, self.pictures.rows(ranks.own(pixels)))
+        return ranks.gather(torch.from_numpy(own), len(pixels)).numpy()
 
     def percentile(self, log_density: NDArray[np.float64]) -> NDArray[np.float64]:
         """The share of the fitted pictures with a lower log-density, in percent."""

@@ -12,7 +12,7 @@ import typer
 
 from burnin.core import InputError, Outcome
 from burnin.data import Frame, load_frame, save_frame
-from burnin.terminal import fitting_bar, make_console
+from burnin.terminal import Devices, Nodes, fitting_bar, make_console
 
 if TYPE_CHECKING:
     from burnin.fitted import FittedTable
@@ -150,15 +150,24 @@ def score_rows(
     contamination: Contamination = None,
     impute: Impute = False,
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    devices: Devices = 1,
+    nodes: Nodes = 1,
     as_json: AsJson = False,
 ) -> None:
     """Score rows: log-density, percentile among the fitted rows, outlier or not; and the mean log-density."""
-    from burnin.interop.sources import is_exported, load_table
-    from burnin.picture_commands import score_folder
+    import torch
 
-    console = make_console()
+    from burnin.interop.sources import is_exported, load_table
+    from burnin.launching import take_part
+    from burnin.picture_commands import score_folder
+    from burnin.runs import available_cores
+
+    ranks = take_part(devices, nodes)
+    if ranks.neighbours > 1:
+        torch.set_num_threads(max(1, available_cores() // ranks.neighbours))
+    console = make_console(quiet=ranks.rank > 0)
     require_free(output, force)
-    if not is_exported(run) and score_folder(run, data, output, contamination, as_json):
+    if not is_exported(run) and score_folder(run, data, output, contamination, as_json, ranks):
         return
     fitted = load_table(run)
     frame = load_frame(data)
@@ -166,7 +175,9 @@ def score_rows(
         codes = fitted.encoding.codes(frame, fill=impute)
     except InputError as error:
         raise InputError(f"{data}: {error}") from None
-    log_density, threshold = fitted.log_density(codes, frame), fitted.threshold(contamination)
+    log_density, threshold = fitted.log_density(codes, frame, ranks), fitted.threshold(contamination)
+    if ranks.rank > 0:
+        return
     ignored = [name for name in frame.names if name not in {c.name for c in fitted.encoding.columns}]
     for note in [*frame.notes, *([f"not in the density: {', '.join(ignored)}"] if ignored else [])]:
         console.print(f"{data}: {note}", markup=False)

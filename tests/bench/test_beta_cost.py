@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+import time
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
-from burnin.bench import beta_cost
+from burnin.bench import beta_cost, ours
 from burnin.bench.cases import BETA, Case
 from burnin.bench.contestants import Work
 from burnin.core import InputError
@@ -23,10 +24,10 @@ def test_the_ratio_of_a_process_is_that_of_its_work(monkeypatch: pytest.MonkeyPa
         cost = 1.5 if beta == BETA else 1.0
         return Work(lambda steps: now.__setitem__(0, now[0] + cost * steps))
 
-    monkeypatch.setattr(beta_cost.ours, "updates", updates)
-    monkeypatch.setattr(beta_cost.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(ours, "updates", updates)
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     case = beta_cost.TRAININGS[0]
-    assert beta_cost._ratio(beta_cost.asdict(case), rounds=5, seconds=10.0) == pytest.approx(1.5)
+    assert beta_cost._ratio(asdict(case), rounds=5, seconds=10.0) == pytest.approx(1.5)
     assert now[0] == 2 * 2.5 + 2 * 1.0 + 5 * 10 * 2.5  # first calls, the guess, five pairs of ten updates
 
 
