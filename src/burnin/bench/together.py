@@ -31,6 +31,10 @@ CASES = {
         "rings",
         (*PLAIN, "model.width=512", "run.batch_size=128", "sampler_from_noise={}", "model.average=0"),
     ),
+    "rings, perceptron 3 × 1024, batch 128": (
+        "rings",
+        (*PLAIN, "model.width=1024", "run.batch_size=128", "sampler_from_noise={}", "model.average=0"),
+    ),
     "digits 8×8, ConvNet n_f = 32, batch 64": (
         "images-quick",
         (
