@@ -250,8 +250,11 @@ def energy_and_gradient(energy: Energy, x: Tensor) -> tuple[Tensor, Tensor]:
         (4.5, 3.0)
     """
     own: Callable[[Tensor], tuple[Tensor, Tensor]] | None = getattr(energy, "energy_and_gradient", None)
-    if own is not None:
-        return own(x)
+    return own(x) if own is not None else tape_gradient(energy, x)
+
+
+def tape_gradient(energy: Energy, x: Tensor) -> tuple[Tensor, Tensor]:
+    """E(x) and ∇E(x) by differentiating what the energy does."""
     if torch.compiler.is_compiling():  # the tracer knows torch.func, not a tape inside the graph
         gradient, value = torch.func.grad(lambda y: _summed(energy, y), has_aux=True)(x)
         return value, gradient

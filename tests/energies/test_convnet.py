@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from burnin import Langevin, run
-from burnin.core import InputError, energy_and_gradient, evaluate
+from burnin.core import InputError, energy_and_gradient, evaluate, tape_gradient
 from burnin.energies import MLP, ConvNet
-from burnin.energies.convnet import feature_maps
+from burnin.energies.convnet import colour_gradient, feature_maps
 from burnin.energies.layers import ACTIVATIONS
 
 
@@ -238,3 +238,27 @@ def test_flat_rows_are_the_same_images() -> None:
     net = ConvNet((1, 8, 8), width=2, generator=stream())
     x = torch.randn(3, 1, 8, 8, generator=stream())
     assert torch.equal(net(x.flatten(1)), net(x))
+
+
+@pytest.mark.parametrize("shape", [(1, 14, 14), (3, 8, 8), (2, 9, 12), (1, 1, 5), (6, 7, 7)])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_its_own_gradient_is_that_of_a_tape(shape: tuple[int, int, int], compiled: bool) -> None:
+    net = ConvNet(shape, width=3, generator=stream(), spectral_norm=shape[0] == 2).double()
+    x = torch.randn(4, *shape, generator=stream(1), dtype=torch.float64)
+    value, gradient = tape_gradient(net, x)
+    own = torch.compile(energy_and_gradient, backend="eager") if compiled else energy_and_gradient
+    for points in (x, x.flatten(1)):
+        found = own(net, points)
+        assert not any(part.requires_grad for part in found)
+        torch.testing.assert_close(found[0], value, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(found[1], gradient.reshape(points.shape), rtol=1e-12, atol=1e-14)
+    assert all(parameter.grad is None for parameter in net.parameters())
+
+
+def test_what_a_convolution_hands_back_to_colours() -> None:
+    x = torch.randn(2, 3, 5, 4, generator=stream(), dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(7, 3, 3, 3, generator=stream(1), dtype=torch.float64)
+    out = nn.functional.conv2d(x, weight, padding=1)
+    pull = torch.randn(out.shape, generator=stream(2), dtype=torch.float64)
+    (wanted,) = torch.autograd.grad(out, x, pull)
+    torch.testing.assert_close(colour_gradient(pull, weight), wanted)
