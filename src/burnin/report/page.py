@@ -145,6 +145,7 @@ class Page:
         headlines: a few numbers.
         sections: everything else, in order.
         overview: the picture that is also written beside the page.
+        first: heading of the first part, which has the verdict.
     """
 
     title: str
@@ -156,6 +157,7 @@ class Page:
     headlines: tuple[Headline, ...]
     sections: tuple[Section, ...]
     overview: Figure = field(repr=False)
+    first: str = "Verdict"
 
     def section(self, anchor: str) -> Section:
         """The part of this name."""

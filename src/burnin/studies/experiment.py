@@ -50,6 +50,8 @@ class Experiment(ABC, Generic[Settings]):
         metrics: the numbers of the table, in its order.
         draw: the figures, from the rows' files; None for none.
         tabulate: the table in words; one column for each row by default.
+        pooled: all names that `judged` may give, of the full study and its small variant; None for the
+            rows' own.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Experiment(ABC, Generic[Settings]):
     metrics: Sequence[str]
     draw: Callable[[Path, Settings, Sequence[str]], None] | None
     tabulate: Callable[[Rows], str] | None = None
+    pooled: Sequence[str] | None = None
 
     @abstractmethod
     def load(self, recipe: str, changes: Sequence[str]) -> Settings:

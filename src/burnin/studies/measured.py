@@ -48,13 +48,11 @@ class MeasuredStudy(Experiment[Measured]):
         settings: what a recipe is read as.
         measure: a row's numbers.
         pool: from the rows' numbers to those that are judged, by a name of their own.
-        pooled: all names that `pool` may give, of the full study and its small variant.
     """
 
     settings: type[Measured]
     measure: Measure[Measured]
     pool: Callable[[Rows], Rows]
-    pooled: Sequence[str]
 
     def load(self, recipe: str, changes: Sequence[str]) -> Measured:
         """A row's settings."""

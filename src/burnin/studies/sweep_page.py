@@ -56,6 +56,7 @@ def sweep_page(sweep: Sweep, table: Mapping[str, Any]) -> Page:
             ),
         ),
         overview=Figure(figsize=(1, 1)),
+        first="In short",
     )
 
 

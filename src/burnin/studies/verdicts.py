@@ -98,13 +98,7 @@ def summary(rows: Rows) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictStudy(Study):
-    """Models whose verdicts are counted: what is expected is a number of right ones, not a number of each.
-
-    Attributes:
-        pooled: what `judged` may give.
-    """
-
-    pooled: tuple[str, ...] = ("all", "small")
+    """Models whose verdicts are counted: what is expected is a number of right ones, not a number of each."""
 
     def judged(self, rows: Rows) -> Rows:
         """How many verdicts are right: `all` of the study's, or of the `small` variant's; else nothing.
@@ -120,6 +114,7 @@ class VerdictStudy(Study):
 
 VERDICTS = VerdictStudy(
     name="verdicts",
+    pooled=("all", "small"),
     about="is the verdict right? five schemes on two known densities, judged by chains and by the truth",
     recipe="verdicts",
     quick_recipe="verdicts-quick",
