@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import burnin.training.checkpoint
-from tests.faults import lives
+from tests.faults import lives, recipe
 from tests.faults.run import opened
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks, and looks into /proc")
@@ -55,3 +56,16 @@ def test_the_next_life_says_what_it_recovered(tmp_path: Path) -> None:
     assert said is not None, last.said
     assert int(said[1]) + int(said[2]) == first.update
     assert int(said[3]) >= 1
+
+
+def test_a_recipe_killed_from_outside_ends_as_one_never_killed(tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(lives.RECIPE, encoding="utf-8")
+    result = tmp_path / "result.json"
+    given = [str(path), "--kills", "1", "--seed", "3", "--out", str(tmp_path / "runs"), "--json", str(result)]
+    made = recipe.main(given)
+    assert (made["updates"], made["differing"], len(made["died_after_checkpoint"])) == (lives.UPDATES, [], 1)
+    assert json.loads(result.read_text()) == made
+    *_, weights = sorted((tmp_path / "runs" / "killed").glob("*.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:-1] + b"!")
+    assert recipe.compare(tmp_path / "runs" / "whole", tmp_path / "runs" / "killed") == [weights.name]
