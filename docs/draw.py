@@ -240,7 +240,8 @@ def _soaked(table: dict[str, Any]) -> str:
     """How flat the memory of a long run was."""
     found, made = table["summary"], table["made_by"]
     return (
-        f"{found['minutes']:g} minutes, {found['updates']:,} updates, {found['samples']:,} samples: between "
+        f"{found['minutes']:g} minutes, {found['runs']} runs of which {found['diverged']} diverged, "
+        f"{found['updates']:,} updates, {found['samples']:,} samples: between "
         f"{found['least_mb']:g} and {found['most_mb']:g} MB after the warm-up, {100 * found['spread']:.2g}% "
         f"apart; from its first tenth to its last {100 * found['drift']:+.2g}%. `{made['command']}`, commit "
         f"{made['commit']}, {made['time'][:10]}, {made['machine']}.\n"

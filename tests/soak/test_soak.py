@@ -24,6 +24,8 @@ def test_memory_that_grows_is_told_from_memory_that_is_flat() -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_a_few_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.soak.run.TURN", 3)
+    monkeypatch.setattr("tests.soak.run.RENEWED", 6)
     seen = soak(tmp_path, 0.0, ["run.tensorboard=false", "run.checkpoint_every=3"])
+    assert (seen.runs, seen.diverged) == (2, 0)
     assert [reading[2:] for reading in seen.readings] == [(3, DRAWN), (6, 2 * DRAWN), (9, 3 * DRAWN)]
     assert all(reading[1] > 50 for reading in seen.readings)
