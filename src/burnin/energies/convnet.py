@@ -117,11 +117,7 @@ class ConvNet(Resting):
         if leaves is not None:
             first = first.detach().requires_grad_(True)
             leaves.append(first)
-        return self._above(first)
-
-    def _above(self, first: Tensor) -> Tensor:
-        """What becomes of the first convolution's maps."""
-        value = first
+        value: Tensor = first
         for layer in islice(self.layers, 1, None):
             value = layer(value)
         return value.squeeze(1)
@@ -132,24 +128,17 @@ class ConvNet(Resting):
         Libraries for convolutions are slow in the last part of the way back, from many maps to one or three
         colours; `colour_gradient` takes a half to a quarter of their time on a processor.
         """
-        if x.device.type != "cpu" or self.shape[0] > MOST_COLOURS:
+        compiling = torch.compiler.is_compiling()  # nine shifts would be nine graphs within each other
+        if compiling or x.device.type != "cpu" or self.shape[0] > MOST_COLOURS:
             return tape_gradient(self, x)
-        if torch.compiler.is_compiling():
-            maps = self.layers[0](images_of(x, self.shape))
-            pull, value = torch.func.grad(self._summed, has_aux=True)(maps)
-        else:
-            leaves: list[Tensor] = []
-            with torch.enable_grad():  # by way of __call__, which puts weights that are laid out together
-                value = evaluate(partial(self, leaves=leaves), x)
-                pull = torch.autograd.grad(value.sum(), leaves[0])[0]
+        leaves: list[Tensor] = []
+        with torch.enable_grad():  # by way of __call__, which puts weights that are laid out together
+            value = evaluate(partial(self, leaves=leaves), x)
+            pull = torch.autograd.grad(value.sum(), leaves[0])[0]
         with torch.no_grad():
             first = self.layers[0]
             assert isinstance(first, nn.Conv2d)
             return value.detach(), colour_gradient(pull, first.weight).reshape(x.shape)
-
-    def _summed(self, first: Tensor) -> tuple[Tensor, Tensor]:
-        value = self._above(first)
-        return value.sum(), value.detach()
 
 
 def colour_gradient(pull: Tensor, weight: Tensor) -> Tensor:
