@@ -169,7 +169,7 @@ def _lines(e: Evidence, converged: bool) -> tuple[str, ...]:
             f"({_grade(e.density_kl, GOOD_KL, FAIR_KL)})."
         )
     if e.log_likelihood is not None:
-        fit += f" Log-likelihood of fresh data: {e.log_likelihood}."
+        fit += f" Log-likelihood of fresh data, in the coordinates of its chains: {e.log_likelihood}."
     return generates, chain, density, fit
 
 
