@@ -151,4 +151,8 @@ def _verdict(workers: list[Worker], failed: Worker) -> int:
         )
     if failed is not first and code > 0 and code != LostProcessError.exit_code and failed.last_line():
         print(failed.last_line(), file=sys.stderr)
+    if first.rank == 0 and first.process.returncode == 0 and code < 0:
+        # The first writes everything, and can only after all have done their share.
+        print(f"process {failed.rank} was ended by signal {-code} after the work was done", file=sys.stderr)
+        return 0
     return first.process.returncode or (code if code > 0 else LostProcessError.exit_code)

@@ -94,6 +94,7 @@ def score_folder(
         raise InputError(f"{data}: the pictures must be {height}×{width}, as those that {run} was fitted to")
     density, threshold = fitted.log_density(read.pixels, ranks), fitted.threshold(contamination)
     if ranks.rank > 0:
+        ranks.any(False)  # nobody leaves before the first has written
         return True
     outlier = density < threshold
     columns = {
@@ -114,6 +115,7 @@ def score_folder(
         )
         print(f"mean log-density: {density.mean():.4g} nats ({_known(fitted.normaliser)})")
     console.print(f"scores: {output}", markup=False)
+    ranks.any(False)
     return True
 
 

@@ -177,6 +177,7 @@ def score_rows(
         raise InputError(f"{data}: {error}") from None
     log_density, threshold = fitted.log_density(codes, frame, ranks), fitted.threshold(contamination)
     if ranks.rank > 0:
+        ranks.any(False)  # nobody leaves before the first has written
         return
     ignored = [name for name in frame.names if name not in {c.name for c in fitted.encoding.columns}]
     for note in [*frame.notes, *([f"not in the density: {', '.join(ignored)}"] if ignored else [])]:
@@ -202,6 +203,7 @@ def score_rows(
                 f"impossible: {mean.outside} rows, with words never seen or beyond a bound; not in the mean"
             )
     console.print(f"scores: {output}")
+    ranks.any(False)
 
 
 def _read(data: Path, without: list[str], impute: int | None) -> Frame:

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ import pytest
 from burnin.assemble import build_trainer
 from burnin.config import dump_config, load_config
 from burnin.core import InputError, Outcome
-from burnin.launching import start_processes
+from burnin.launching import Worker, _verdict, start_processes
 from burnin.ranks import ALONE
 from burnin.runs import train_in
 from burnin.training import load_checkpoint, read_metrics
@@ -93,6 +94,24 @@ def test_weights_that_are_shared_out_learn_the_same(tmp_path: Path) -> None:
     found = json.loads(answer.read_text(encoding="utf-8"))
     assert found[2] == found[3], "a checkpoint holds all parts"
     assert found == pytest.approx(learn(ALONE), rel=1e-3, abs=1e-5)
+
+
+def ended(rank: int, program: str) -> Worker:
+    """A process that has come to its end."""
+    process = subprocess.Popen([sys.executable, "-c", program])
+    process.wait()
+    return Worker(rank, process, None)
+
+
+def test_a_process_that_dies_when_all_is_done_takes_nothing_back(capfd: pytest.CaptureFixture[str]) -> None:
+    fine = ended(0, "pass")
+    late = ended(1, "import os; os.kill(os.getpid(), 9)")
+    assert _verdict([fine, late], late) == 0
+    assert "process 1 was ended by signal 9 after the work was done" in capfd.readouterr().err
+    failed = ended(1, "raise SystemExit(2)")
+    assert _verdict([fine, failed], failed) == 2
+    lost = ended(0, "raise SystemExit(4)")
+    assert _verdict([lost, late], late) == 4
 
 
 def test_what_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
