@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from burnin.core import InputError
 from burnin.energies import MLP, GaussianEnergy
 from burnin.stein import (
+    Activation,
     Trace,
     combine,
     critic_objective,
@@ -38,9 +39,10 @@ def true_traces(critic: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
+@pytest.mark.parametrize("activation", ["silu", "tanh"])
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_the_trace_of_an_mlp_is_that_of_its_jacobian(layers: int) -> None:
-    critic = mlp_critic(DIM, 7, layers, generator=stream()).double()
+def test_the_trace_of_an_mlp_is_that_of_its_jacobian(layers: int, activation: Activation) -> None:
+    critic = mlp_critic(DIM, 7, layers, generator=stream(), activation=activation).double()
     x = points()
     value, trace = value_and_trace(critic, x)
     torch.testing.assert_close(value, critic(x))
@@ -180,6 +182,7 @@ def test_pictures_are_points_too() -> None:
         (lambda: value_and_trace(torch.ones_like, torch.ones(2, 2)), "does not depend on its input"),
         (lambda: mlp_critic(0, generator=stream()), "each must be at least 1"),
         (lambda: mlp_critic(1, generator=stream(), dropout=1.0), "dropout is 1.0"),
+        (lambda: mlp_critic(1, generator=stream(), activation="relu"), "activation is 'relu'"),  # type: ignore[arg-type]
         (
             lambda: score_of(lambda x: torch.ones(len(x)), 1.0, create_graph=True)(torch.ones(2, 2)),
             "does not depend on its input",

@@ -64,9 +64,10 @@ def build_data(config: Config) -> Density:
         if settings.dim is None:
             raise InputError("data.dim is missing: linear ICA needs to know how many sources there are")
         matrix = Streams(config.run.seed)["mixing"]
-        data = LinearICA.random(settings.dim, settings.source, matrix, gaussian=settings.gaussian)
-    elif settings.dim is not None:
-        raise InputError("data.dim is for the name ica; other data has its own number of dimensions")
+        ica = LinearICA.random(settings.dim, settings.source, matrix, gaussian=settings.gaussian)
+        data = ica.whitened(matrix) if settings.whiten else ica
+    elif settings.dim is not None or settings.whiten:
+        raise InputError("data.dim and data.whiten are for the name ica; other data has its own dimensions")
     elif settings.rows is not None:
         data = EncodedRows.load(Path(settings.rows))
     elif settings.pictures is not None:

@@ -60,7 +60,11 @@ def build_direct_objective(
         return noise
     if settings.name == "lsd":
         critic = mlp_critic(
-            data.shape[1], settings.critic_width, settings.critic_layers, generator=streams["critic"]
+            data.shape[1],
+            settings.critic_width,
+            settings.critic_layers,
+            generator=streams["critic"],
+            activation=settings.critic_activation,
         )
         return LearnedStein(
             critic,

@@ -67,7 +67,8 @@ class DataSettings(_Section):
     are dequantised and put in logits when `logit` says so. With `flip` half of what training draws is
     mirrored, chosen anew at every use; what a model is judged on is not.
     The name "ica" is linear ICA: `dim` sources of the law `source`, and a matrix drawn from the run's seed,
-    of which either the unmixing or the mixing one is `gaussian`.
+    of which either the unmixing or the mixing one is `gaussian`; `whiten` puts it in coordinates in which it
+    has the covariance 1.
     """
 
     name: str | None = None
@@ -83,6 +84,7 @@ class DataSettings(_Section):
     dim: Dim | None = None
     source: Literal["laplace", "logistic"] = "logistic"
     gaussian: Literal["unmixing", "mixing"] = "unmixing"
+    whiten: bool = False
 
 
 class ModelSettings(_Section):
@@ -150,8 +152,8 @@ class ObjectiveSettings(_Section):
 
     `noise_sd` is of denoising-score-matching and cnce; `probes` of sliced-score-matching; `noise_ratio` of
     nce and cnce; `noise_diagonal` and `normaliser_rate` (of the constant, in learning rates) of nce; the rest
-    of lsd: λ, the critic's layers, its steps for each update, its learning rate (that of the energy by
-    default), its Adam's β and how its trace is computed.
+    of lsd: λ, the critic's layers and their activation, its steps for each update, its learning rate (that of
+    the energy by default; it falls along with it), its Adam's β and how its trace is computed.
     """
 
     name: Literal[
@@ -172,6 +174,7 @@ class ObjectiveSettings(_Section):
     lam: Annotated[float, Field(gt=0)] = 10.0
     critic_width: Width = 300
     critic_layers: Layers = 2
+    critic_activation: Literal["silu", "tanh"] = "silu"
     critic_steps: Count = 5
     critic_rate: Annotated[float, Field(gt=0)] | None = None
     critic_betas: tuple[float, float] = (0.5, 0.9)

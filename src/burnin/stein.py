@@ -26,6 +26,7 @@ Score = Callable[[Tensor], Tensor]
 Critic = Callable[[Tensor], Tensor]
 """From points to vectors, of the same shape; each row's value depends on that row only."""
 Trace = Literal["exact", "gaussian", "rademacher"]
+Activation = Literal["silu", "tanh"]
 """How Tr ∇f is computed: exactly, or by Hutchinson's estimator with probes of either kind."""
 
 
@@ -202,7 +203,7 @@ def critic_objective(
 
 
 class MLPCritic(nn.Module):
-    """A Swish network from points to vectors, one or a batch of them, that knows its Jacobian's trace.
+    """A perceptron from points to vectors, one or a batch of them, that knows its Jacobian's trace.
 
     With two hidden layers the Jacobian is W₃ D₂ W₂ D₁ W₁, D the activations' derivatives, and its trace
 
@@ -222,6 +223,7 @@ class MLPCritic(nn.Module):
         generator: torch.Generator,
         dropout: float,
         trials: int | None,
+        activation: Activation,
     ) -> None:
         super().__init__()
         if min(dim, width, layers) < 1 or (trials is not None and trials < 1):
@@ -231,7 +233,10 @@ class MLPCritic(nn.Module):
             )
         if not 0 <= dropout < 1:
             raise InputError(f"the critic's dropout is {dropout}; it must be at least 0 and below 1")
+        if activation not in ("silu", "tanh"):
+            raise InputError(f"the critic's activation is {activation!r}; known are silu and tanh")
         self.dropout, self.width = dropout, width
+        self.activation: Activation = activation
         batch = () if trials is None else (trials,)
         sizes = [dim, *[width] * layers, dim]
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
@@ -268,9 +273,13 @@ class MLPCritic(nn.Module):
             before = hidden @ weight.mT + bias
             if index == len(self.weights) - 1:
                 return before, slopes
-            sigmoid = before.sigmoid()
-            hidden = before * sigmoid
-            slope = sigmoid + hidden * (1 - sigmoid)
+            if self.activation == "tanh":
+                hidden = before.tanh()
+                slope = 1 - hidden * hidden
+            else:
+                sigmoid = before.sigmoid()
+                hidden = before * sigmoid
+                slope = sigmoid + hidden * (1 - sigmoid)
             if masks is not None:
                 hidden, slope = hidden * masks[index], slope * masks[index]
             slopes.append(slope)
@@ -300,6 +309,7 @@ def mlp_critic(
     generator: torch.Generator,
     dropout: float = 0.0,
     trials: int | None = None,
+    activation: Activation = "silu",
 ) -> MLPCritic:
     """The paper's critic: hidden layers of 300 Swish units, two of them (stein, section 7).
 
@@ -311,6 +321,7 @@ def mlp_critic(
         dropout: the share of hidden units that `MLPCritic.thinned` leaves out; a plain call leaves none.
         trials: how many critics in one, each with its own weights, on points (trials, n, dim); None for
             one on points (n, dim).
+        activation: of the hidden units: Swish, or tanh, which sees laws that are nearly Gaussian sooner.
 
     Example:
         >>> critic = mlp_critic(3, generator=torch.Generator().manual_seed(0))
@@ -318,7 +329,15 @@ def mlp_critic(
         >>> value.shape, trace.shape
         (torch.Size([5, 3]), torch.Size([5]))
     """
-    return MLPCritic(dim, width=width, layers=layers, generator=generator, dropout=dropout, trials=trials)
+    return MLPCritic(
+        dim,
+        width=width,
+        layers=layers,
+        generator=generator,
+        dropout=dropout,
+        trials=trials,
+        activation=activation,
+    )
 
 
 def _traced(critic: MLPCritic, x: Tensor, masks: list[Tensor] | None) -> tuple[Tensor, Tensor]:

@@ -30,7 +30,7 @@ def reproduce(
     rows: Annotated[str, typer.Option(help="Which rows, separated by commas; all by default.")] = "",
     jobs: Annotated[int, typer.Option(help="Processes at a time.")] = 2,
     dataset: Annotated[str, typer.Option(help="Of `images`: fashion-mnist, cifar10 or flowers.")] = "",
-    size: Annotated[str, typer.Option(help="Of `images`: small, or the paper's.")] = "",
+    size: Annotated[str, typer.Option(help="Of `images` and `ica`: small, or the paper's.")] = "",
     known: Annotated[
         Path | None,
         typer.Option(help="A table.json of an earlier run; rows that it has with these settings are taken."),
@@ -44,8 +44,12 @@ def reproduce(
     console = make_console()
     if name == "images":
         name = f"images-{dataset or 'fashion-mnist'}-{size or 'small'}"
+    elif name == "ica" and size in ("small", "paper") and not dataset:
+        name = "ica-paper" if size == "paper" else "ica"
     elif dataset or size:
-        raise InputError("--dataset and --size are of the experiment `images`")
+        raise InputError(
+            "--dataset is of the experiment `images`, --size (small or paper) of `images` and `ica`"
+        )
     if name not in STUDIES:
         names = ", ".join(STUDIES)
         raise InputError(f"there is no experiment {name!r}{nearest(name, list(STUDIES))}; known: {names}")

@@ -103,3 +103,16 @@ def test_bad_input_is_named() -> None:
         LinearICA(torch.eye(2), "laplace").log_prob(torch.zeros(3, 3))
     with pytest.raises(InputError, match="square"):
         ICAEnergy(torch.zeros(2, 3), "laplace")
+
+
+@every_source
+def test_whitened_it_is_the_same_law_in_other_coordinates(source: Source) -> None:
+    ica = LinearICA.random(5, source, stream())
+    white = ica.whitened(stream(1))
+    matrix = white.mixing @ ica.unmixing  # A of x = A x₀, from x = W z and x₀ = W₀ z
+    x = ica.sample(50, stream(2)).double()
+    torch.testing.assert_close(white.log_prob(x @ matrix.T) + white.log_stretch, ica.log_prob(x))
+    covariance = VARIANCE[source] * white.mixing @ white.mixing.T
+    # An entry of a sample covariance of 100,000 has a standard error of at most sqrt((6 - 1)/n), 6 being the
+    # kurtosis of Laplace sources; five of them for 15 entries.
+    assert (covariance - torch.eye(5)).abs().max() < 5 * math.sqrt(5 / 100_000)

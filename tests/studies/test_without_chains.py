@@ -16,7 +16,7 @@ from burnin.data import LinearICA
 from burnin.energies import ICAEnergy
 from burnin.objectives import LearnedStein, Likelihood
 from burnin.studies import STUDIES, Study, run_study
-from burnin.studies.ica import DIMS, ICA, METHODS, SEEDS, measure, row_name, summary
+from burnin.studies.ica import DIMS, ICA, ICA_PAPER, METHODS, SEEDS, measure, pool, row_name, summary
 from burnin.studies.stein_toy import DATA, STEIN_TOY
 from burnin.studies.stein_toy import summary as toy_summary
 
@@ -33,7 +33,7 @@ TINY = [
 
 
 def test_the_rows_are_those_of_the_papers_table() -> None:
-    assert len(ICA.rows) == len(DIMS) * len(SEEDS) * len(METHODS) == 45
+    assert len(ICA.rows) == (len(DIMS) + 1) * len(SEEDS) * len(METHODS) == 60
     assert len(STEIN_TOY.rows) == len(DATA) * 3 * 3
     for study in (ICA, STEIN_TOY):
         assert STUDIES[study.name] is study
@@ -44,7 +44,9 @@ def test_what_a_row_of_ica_means() -> None:
     trainer = build_trainer(load_config("ica", ICA.rows[row_name(30, "lsd", 1)]))
     parts, objective = trainer.parts, trainer.parts.objective
     assert isinstance(objective, LearnedStein)
-    assert (objective.critic_steps, objective.lam) == (1, 10.0)
+    assert (objective.critic_steps, objective.lam) == (1, 1.0)
+    as_mixed = load_config("ica", ICA.rows[row_name(50, "lsd", 1, "mixed")]).objective
+    assert (as_mixed.lam, as_mixed.critic_layers, as_mixed.critic_activation) == (10.0, 2, "silu")
     assert isinstance(parts.data, LinearICA)
     assert isinstance(parts.energy, ICAEnergy)
     assert parts.data.dim == 30
@@ -130,3 +132,24 @@ def test_the_gap_is_measured_on_the_same_points() -> None:
     entropy = -2.0 * 5 + torch.linalg.slogdet(model.data.unmixing).logabsdet.item()
     assert abs(found["log_likelihood"] - entropy) < 4.5 * found["log_likelihood_error"]
     assert measure(model, None)["gap"] > 0.1  # type: ignore[arg-type]
+
+
+def test_linear_ica_is_pooled_by_dimension() -> None:
+    def row(gap: float | None) -> dict[str, object]:
+        return {"gap": gap}
+
+    gaps = {"ml": 0.1, "lsd": 0.3, "ssm": 0.2, "nce": 4.0, "cnce": 1.3}
+    rows = {row_name(50, m, seed, "mixed"): row(gap + seed) for m, gap in gaps.items() for seed in (0, 1)}
+    found = pool({**rows, row_name(10, "ml", 0): row(0.1)})
+    assert found.keys() == {"mixed50"}  # the methods of the other are not all there
+    expected = {"behind_ml": 0.2, "ahead_of_cnce": 1.0, "cnce_ahead_of_nce": 2.7}
+    assert found["mixed50"] == pytest.approx(expected)
+    assert pool({**rows, row_name(50, "nce", 1, "mixed"): row(None)}) == {}  # a seed without a number
+    assert set(ICA.pooled or ()) >= {"d10", "d30", "d50", "mixed50"}
+
+
+def test_the_papers_size_of_linear_ica_can_be_asked_for() -> None:
+    config = ICA_PAPER.load(ICA_PAPER.recipe, ICA_PAPER.rows["mixed40-lsd-s4"])
+    assert (config.data.dim, config.data.whiten, config.run.seed) == (40, False, 4)
+    assert (config.run.updates, config.run.batch_size) == (100_000, 1_000)
+    assert len(ICA_PAPER.rows) == 5 * 5 * 5

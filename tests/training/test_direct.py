@@ -232,6 +232,22 @@ def test_the_critic_is_part_of_the_checkpoint() -> None:
         assert not weights(trainer.parts.energy).equal(first), key
 
 
+def test_the_critics_rate_falls_with_that_of_the_energy() -> None:
+    streams = Streams(0)
+    objective = LearnedStein(
+        mlp_critic(2, 8, generator=streams["critic"]), temperature=T, critic_steps=1, learning_rate=0.5
+    )
+    energy = network(streams)
+    optimizer = torch.optim.Adam(energy.parameters(), lr=1e-2)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.1**step)
+    trainer = trainer_of(objective, energy, streams, optimizer=optimizer, scheduler=scheduler)
+    rates = []
+    for _ in range(3):
+        trainer.update()
+        rates.append(objective.optimizers()["critic"].param_groups[0]["lr"])
+    assert rates == pytest.approx([0.5, 0.05, 0.005])
+
+
 class Poisoned:
     """The ring, with a NaN in one draw."""
 

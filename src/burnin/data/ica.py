@@ -22,6 +22,8 @@ class LinearICA:
     Arguments:
         unmixing: B, (dim, dim), invertible; kept in double precision.
         source: the law of each source.
+        log_stretch: log |det A| where x are the coordinates x = A x₀ of another such law (`whitened`);
+            log p(x) plus this is the log-density of x₀.
 
     Example:
         >>> import torch
@@ -34,6 +36,7 @@ class LinearICA:
 
     unmixing: Tensor
     source: Source
+    log_stretch: float = 0.0
 
     def __post_init__(self) -> None:
         require_source(self.source)
@@ -68,6 +71,18 @@ class LinearICA:
         """
         matrix = well_conditioned_matrix(dim, generator)
         return cls(matrix if gaussian == "unmixing" else torch.linalg.inv(matrix), source)
+
+    def whitened(self, generator: torch.Generator, *, points: int = 100_000) -> LinearICA:
+        """The same law in coordinates A x in which it has about the covariance 1.
+
+        Arguments:
+            generator: draws the points.
+            points: from whose covariance C the matrix A = C^(-1/2) is found.
+        """
+        values, vectors = torch.linalg.eigh(torch.cov(self.sample(points, generator).double().T))
+        matrix = vectors @ torch.diag(values.rsqrt()) @ vectors.T
+        stretch = -0.5 * values.log().sum().item()
+        return LinearICA(self.unmixing @ torch.linalg.inv(matrix), self.source, self.log_stretch + stretch)
 
     @property
     def dim(self) -> int:

@@ -28,7 +28,7 @@ class LearnedStein(DirectObjective):
         temperature: T.
         lam: λ of the critic's penalty; the critic's size goes as 1/λ, its direction stays.
         critic_steps: steps of the critic for each update of the energy.
-        learning_rate: of the critic's Adam.
+        learning_rate: of the critic's Adam, at first; it falls as the energy's does.
         betas: of the critic's Adam; (0.5, 0.9) in the paper.
         trace: how Tr ∇f is computed; "gaussian" is the paper's estimator, "exact" its mean.
 
@@ -60,7 +60,8 @@ class LearnedStein(DirectObjective):
         self.critic = critic
         self.lam, self.critic_steps = lam, critic_steps
         self.trace: Trace = trace
-        self._optimizer = torch.optim.Adam(critic.parameters(), lr=learning_rate, betas=betas, fused=True)
+        group = {"params": list(critic.parameters()), "initial_lr": learning_rate}
+        self._optimizer = torch.optim.Adam([group], lr=learning_rate, betas=betas, fused=True)
 
     def optimizers(self) -> Mapping[str, torch.optim.Optimizer]:
         """The critic's."""

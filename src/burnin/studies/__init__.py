@@ -12,7 +12,7 @@ from burnin.studies.convergent import CONVERGENT_TOY
 from burnin.studies.critic_cost import CRITIC_COST
 from burnin.studies.experiment import Experiment, run_study
 from burnin.studies.flow_rank import FLOW_RANK
-from burnin.studies.ica import ICA
+from burnin.studies.ica import ICA, ICA_PAPER
 from burnin.studies.images import IMAGES
 from burnin.studies.iris_gaps import IRIS_GAPS
 from burnin.studies.jem import JEM, JEM_FASHION
@@ -45,6 +45,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     VERDICTS,
     STEIN_TOY,
     ICA,
+    ICA_PAPER,
     RBM_POWER,
     RBM_SAVINGS,
     RBM_RANK,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from burnin.core import InputError
@@ -47,6 +48,7 @@ def direct_update(
             f"{len(missing)} parameters of the objective are not in the optimiser; give it the energy's "
             "parameters and the objective's companions()"
         )
+    _follow_rate(objective, parts.optimizer)
     objective.before_update(energy, draw, noise)
     data = draw()
     if parts.scale is not None:  # for the chains that sample or judge the model later
@@ -61,6 +63,16 @@ def direct_update(
     parts.optimizer.step()
     norm = nn.utils.get_total_norm([*energy.parameters(), *objective.parameters()])
     return DirectlyLearned(loss.item(), numbers | of_classes, math.isfinite(norm.item()))
+
+
+def _follow_rate(objective: DirectObjective, optimizer: torch.optim.Optimizer) -> None:
+    """The objective's own rates fall with the energy's: a critic that still moves fast when the energy hardly
+    does hands its noise on to it."""
+    first = optimizer.param_groups[0]
+    share = first["lr"] / first["initial_lr"] if first.get("initial_lr") else 1.0
+    for group in [group for own in objective.optimizers().values() for group in own.param_groups]:
+        group.setdefault("initial_lr", group["lr"])
+        group["lr"] = group["initial_lr"] * share
 
 
 def objective_tensors(objective: DirectObjective) -> dict[str, Mapping[str, Tensor]]:
