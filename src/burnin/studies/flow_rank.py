@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from matplotlib.figure import Figure
+from pydantic import Field
 from scipy.stats import spearmanr
 
 from burnin.core import InputError, Report
 from burnin.data import Pictures, make_density
-from burnin.discrepancies import Points, learn
+from burnin.discrepancies import Learned, Points, learn, learn_with
+from burnin.discrepancies.learned import split_sizes
 from burnin.objectives.scores import score_matching_terms
+from burnin.picture_critic import PictureCritic
 from burnin.report import figures
 from burnin.rng import Streams
 from burnin.settings import Count, Part
@@ -41,13 +44,24 @@ class PicturePart(Part):
     held_out: Count = 10_000
 
 
+class ConvolutionPart(Part):
+    """Of the critic: hidden maps and the side of its kernels; without channels it is a perceptron."""
+
+    channels: Annotated[int, Field(ge=0)] = 32
+    side: Count = 3
+
+
 class FlowRecipe(MeasuredRecipe):
-    """A flow, when it is looked at, and the critics."""
+    """A flow, when it is looked at, and the critics.
+
+    `critic` is how these are trained, and their form where `convolution` has no channels.
+    """
 
     data: PicturePart = PicturePart()
     flow: FlowPart = FlowPart()
     checkpoint: Count = 1
     critic: CriticPart = CriticPart()
+    convolution: ConvolutionPart = ConvolutionPart()
 
 
 def pictures_of(recipe: FlowRecipe) -> Pictures:
@@ -82,14 +96,7 @@ def measure(folder: Path, recipe: FlowRecipe, report: Report) -> dict[str, Any]:
             lambda x: -log_prob(x), block, 1.0, trace="rademacher", generator=streams["probes"]
         )
         losses.append((half_square + trace).detach())
-    learned = learn(
-        Points(x.unsqueeze(0), torch.cat(scores).unsqueeze(0)),
-        recipe.critic.settings(),
-        streams["critic"],
-        objective="discrepancy",
-        standardise=recipe.critic.standardise,
-        report=report,
-    )
+    learned = learned_on(Points(x, torch.cat(scores)), recipe, data.shape, streams["critic"], report)
     return {
         **_with_error("bits", torch.cat(bits)),
         **_with_error("score_matching", torch.cat(losses)),
@@ -97,6 +104,32 @@ def measure(folder: Path, recipe: FlowRecipe, report: Report) -> dict[str, Any]:
         "lsd_error": learned.standard_error.item(),
         "critic_updates": int(learned.updates.item()),
     }
+
+
+def learned_on(
+    points: Points,
+    recipe: FlowRecipe,
+    shape: tuple[int, int, int],
+    generator: torch.Generator,
+    report: Report,
+) -> Learned:
+    """LSD by the recipe's critic; a convolution takes all pixels in units of their spread taken together."""
+    settings = recipe.critic.settings()
+    channels, side = recipe.convolution.channels, recipe.convolution.side
+    if channels:
+        train = points.x[: split_sizes(len(points.x))[0]]
+        mean, spread = train.mean(), train.std()
+        points = Points((points.x - mean) / spread, points.scores * spread)
+        critic = PictureCritic(shape, channels=channels, side=side, generator=generator)
+        return learn_with(critic, points, settings, generator, objective="discrepancy", report=report)
+    return learn(
+        Points(points.x.unsqueeze(0), points.scores.unsqueeze(0)),
+        settings,
+        generator,
+        objective="discrepancy",
+        standardise=recipe.critic.standardise,
+        report=report,
+    )
 
 
 def _with_error(name: str, values: torch.Tensor) -> dict[str, float]:
