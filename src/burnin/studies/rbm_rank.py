@@ -203,7 +203,7 @@ RBM_RANK = MeasuredStudy(
     recipe="measured/rbm-rank",
     quick_recipe="measured/rbm-rank-quick",
     settings=TrialsRecipe,
-    # Where the model is right, LSD is to be told from 0: that takes more trials than a large discrepancy does.
+    # Where the model is right, LSD is to be told from 0, which takes more trials than a large discrepancy.
     rows=block_rows(machine_changes(), lambda group: 6 if place_of(group)[1] == 0 else 2),
     quick_rows=("d50-p0-b0", "d50-p0.06-b0"),
     metrics=("lsd", "lsd_from_zero", "share", "above_bound", "times_surer", "ksd", "lksd", "bound"),
