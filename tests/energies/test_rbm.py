@@ -127,16 +127,42 @@ def test_many_steps_at_once_are_single_steps() -> None:
 
 def test_machines_with_equal_columns_are_drawn_from() -> None:
     weights = torch.ones(5, 3, dtype=torch.float64)
-    rbm = GaussianBernoulliRBM(weights, torch.zeros(5).double(), torch.zeros(3).double(), burn_in=20)
+    rbm = GaussianBernoulliRBM(weights, torch.zeros(5).double(), torch.zeros(3).double(), sweeps=20)
     x = rbm.sample(4000, stream())
     assert float((x.mean(0) / (x.std(0) / math.sqrt(4000))).abs().max()) < 4.5  # h and -h are as likely
 
 
 def test_draws_from_noise_have_the_moments() -> None:
     rbm = machine()
-    rbm.burn_in = 100
+    rbm.sweeps = 40
     _, mean, covariance = exact_draws(rbm, 1)
     assert_moments(rbm.sample(20_000, stream(7)), mean, covariance)
+
+
+def test_annealed_units_have_their_law() -> None:
+    """The share of every state of strongly coupled hidden units, against the sum over all of them."""
+    rbm = GaussianBernoulliRBM.random(12, HIDDEN + 2, stream(3)).double()
+    h = torch.tensor(list(product((-1.0, 1.0), repeat=HIDDEN + 2)), dtype=torch.float64)
+    centre = rbm.visible_bias + rbm.coupling * h @ rbm.weights.T
+    law = (h @ rbm.hidden_bias + 0.5 * centre.square().sum(1)).softmax(0)
+    n = 20_000
+    drawn = rbm.anneal(n, 200, stream(8))
+    codes = ((drawn > 0).long() * 2 ** torch.arange(HIDDEN + 1, -1, -1)).sum(1)
+    shares = torch.bincount(codes, minlength=len(law)) / n
+    error = (law * (1 - law) / n).sqrt() + 1 / n
+    assert float(law.max()) > 0.1
+    assert float(((shares - law) / error).abs().max()) < 4.5
+
+
+def test_annealed_draws_settle_where_block_steps_do_not() -> None:
+    """Mean energies of the paper's machine in 50 dimensions: block steps are still on their way."""
+    rbm = GaussianBernoulliRBM.random(50, 40, stream(), sweeps=60)
+    settled = rbm(rbm.sample(300, stream(1)))
+    start = torch.randn(300, 50, generator=stream(2))
+    early, late = (rbm(rbm.gibbs(start, steps, stream(3))) for steps in (50, 500))
+    error = math.sqrt(float((settled.var() + late.var()) / 300))
+    assert float(settled.mean()) < float(late.mean()) - 4.5 * error
+    assert float(late.mean()) < float(early.mean()) - 4.5 * math.sqrt(float((early.var() + late.var()) / 300))
 
 
 def test_a_random_machine_is_the_papers() -> None:
@@ -146,7 +172,7 @@ def test_a_random_machine_is_the_papers() -> None:
     for bias, size in ((rbm.visible_bias, 50), (rbm.hidden_bias, 40)):
         assert bias.shape == (size,)
         assert abs(float(bias.square().mean()) - 1) < 4.5 * math.sqrt(2 / size)
-    assert (rbm.burn_in, rbm.coupling, rbm.dim) == (2000, 0.5, 50)
+    assert (rbm.coupling, rbm.dim) == (0.5, 50)
 
 
 def test_a_perturbation_is_gaussian_noise_on_the_weights_only() -> None:
@@ -160,7 +186,7 @@ def test_a_perturbation_is_gaussian_noise_on_the_weights_only() -> None:
 
 
 def test_many_machines_are_each_of_them() -> None:
-    many = GaussianBernoulliRBM.random(6, 3, stream(), machines=4, burn_in=3).double()
+    many = GaussianBernoulliRBM.random(6, 3, stream(), machines=4, sweeps=3).double()
     x = torch.randn(4, 10, 6, generator=stream(1), dtype=torch.float64)
     assert many(x).shape == (4, 10)
     assert many.sample(7, stream(2)).shape == (4, 7, 6)

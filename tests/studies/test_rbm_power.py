@@ -14,7 +14,7 @@ from burnin.config import load_recipe
 from burnin.discrepancies import Points
 from burnin.rng import Streams
 from burnin.studies import STUDIES
-from burnin.studies.machine_trials import SIZES, draw_trials, split_of
+from burnin.studies.machine_trials import SETTLED, SIZES, draw_trials, place_of, split_of
 from burnin.studies.rbm_power import RBM_POWER, draw, foretold, kernel_p_value, measure, pool, summary
 from burnin.studies.rbm_savings import GROUPS, PAPER, RBM_SAVINGS
 from burnin.studies.rbm_savings import pool as pool_savings
@@ -24,7 +24,7 @@ from tests.discrepancies.gaussians import within_binomial
 
 SMALL = TrialsRecipe(
     title="small",
-    machine={"dim": 6, "hidden": 4, "burn_in": 30},
+    machine={"dim": 6, "hidden": 4, "sweeps": 30},
     trials={"number": 30, "together": 30, "points": 200, "fresh": 100},
     critic={
         "width": 16,
@@ -53,15 +53,19 @@ def test_the_rows_are_the_papers() -> None:
         recipe = RBM_POWER.load(RBM_POWER.recipe, changes)
         group, block = name.rsplit("-b", 1)
         assert recipe.machine.hidden == SIZES[recipe.machine.dim]
-        assert group == f"d{recipe.machine.dim}-p{recipe.machine.perturbation:g}"
+        assert place_of(group) == (
+            recipe.machine.dim,
+            recipe.machine.perturbation,
+            recipe.machine.block_steps == 0,
+        )
         assert recipe.run.seed == int(block)
-        assert (recipe.trials.points, recipe.machine.burn_in) == (1000, 2000)
+        assert (recipe.trials.points, recipe.machine.block_steps) in ((1000, 0), (1000, 2000))
         assert (recipe.critic.width, recipe.critic.layers, recipe.critic.lam) == (300, 2, 0.5)
         trials[group] = trials.get(group, 0) + recipe.trials.number
-    assert len(trials) == 15
+    assert sum(not group.startswith(SETTLED) for group in trials) == 15
     assert trials["d200-p0.04"] == 200
     assert min(trials.values()) == 100
-    assert {trials[f"d{dim}-p0"] for dim in SIZES} == {500}
+    assert {trials[f"{kind}d{dim}-p0"] for dim in SIZES for kind in ("", SETTLED)} == {200}
     paper = RBM_SAVINGS.load(RBM_SAVINGS.recipe, RBM_SAVINGS.rows["paper-b0"])
     settings = paper.critic.settings()
     assert (settings.iterations, settings.batch_size, settings.patience, settings.trace) == (

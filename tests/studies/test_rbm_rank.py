@@ -21,7 +21,7 @@ from burnin.studies.trial_settings import KernelPart, TrialsRecipe
 
 SMALL = TrialsRecipe(
     title="small",
-    machine={"dim": 5, "hidden": 3, "perturbation": 0.5, "burn_in": 30},
+    machine={"dim": 5, "hidden": 3, "perturbation": 0.5, "sweeps": 30},
     trials={"number": 6, "together": 6, "points": 1000},
     critic={
         "width": 64,

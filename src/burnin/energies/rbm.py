@@ -11,6 +11,13 @@ from burnin.core import InputError
 
 MOST_SUMMED = 16
 """Hidden units up to which their 2^k states are summed for the normaliser."""
+SWEEPS = 150
+"""Of a draw. In the machines of the paper's tests each draw has then settled in a mode; the right masses of
+modes take longer, and no score can tell them."""
+COOLING = 0.5
+"""Share of the sweeps that cool; the others are at the machine's own temperature."""
+HOT = 0.3
+"""Strength of a unit's couplings, in nats, at the first sweep: units hardly feel each other."""
 
 
 class GaussianBernoulliRBM(nn.Module):
@@ -35,7 +42,7 @@ class GaussianBernoulliRBM(nn.Module):
         coupling: κ.
         temperature: T; the density at T is the same whatever it is.
         learned: whether the parameters are trained.
-        burn_in: Gibbs steps before a draw.
+        sweeps: of annealed Gibbs sampling before a draw.
 
     Example:
         >>> import torch
@@ -58,7 +65,7 @@ class GaussianBernoulliRBM(nn.Module):
         coupling: float = 0.5,
         temperature: float = 1.0,
         learned: bool = False,
-        burn_in: int = 2000,
+        sweeps: int = SWEEPS,
     ) -> None:
         super().__init__()
         *batch, dim, hidden = weights.shape
@@ -67,11 +74,9 @@ class GaussianBernoulliRBM(nn.Module):
                 f"weights of shape {tuple(weights.shape)} go with biases of {(*batch, dim)} and "
                 f"{(*batch, hidden)}; got {tuple(visible_bias.shape)} and {tuple(hidden_bias.shape)}"
             )
-        if not temperature > 0 or burn_in < 0:
-            raise InputError(
-                f"temperature is {temperature} and burn_in {burn_in}; wanted above 0, not below 0"
-            )
-        self.coupling, self.temperature, self.burn_in = coupling, temperature, burn_in
+        if not temperature > 0 or sweeps < 1:
+            raise InputError(f"temperature is {temperature} and sweeps {sweeps}; wanted above 0, at least 1")
+        self.coupling, self.temperature, self.sweeps = coupling, temperature, sweeps
         named = {"weights": weights, "visible_bias": visible_bias, "hidden_bias": hidden_bias}
         for name, value in named.items():
             if learned:
@@ -88,7 +93,7 @@ class GaussianBernoulliRBM(nn.Module):
         *,
         machines: int | None = None,
         temperature: float = 1.0,
-        burn_in: int = 2000,
+        sweeps: int = SWEEPS,
     ) -> GaussianBernoulliRBM:
         """As the paper's tests have it (B.1): B uniform in {-1, +1}, b and c standard normal.
 
@@ -98,7 +103,7 @@ class GaussianBernoulliRBM(nn.Module):
             generator: draws the parameters.
             machines: how many at once; None for one without a leading axis.
             temperature: T.
-            burn_in: Gibbs steps before a draw.
+            sweeps: of annealed Gibbs sampling before a draw.
         """
         batch = () if machines is None else (machines,)
         device = generator.device
@@ -108,7 +113,7 @@ class GaussianBernoulliRBM(nn.Module):
             torch.randn(*batch, dim, generator=generator, device=device),
             torch.randn(*batch, hidden, generator=generator, device=device),
             temperature=temperature,
-            burn_in=burn_in,
+            sweeps=sweeps,
         )
 
     @property
@@ -180,12 +185,45 @@ class GaussianBernoulliRBM(nn.Module):
         return x
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
-        """n independent Gibbs chains after `burn_in` steps from standard normal noise, (..., n, dim)."""
+        """n independent draws, (..., n, dim): hidden units by `anneal`, then x given h."""
         if n < 0:
             raise InputError(f"GaussianBernoulliRBM: n is {n}; it must be at least 0")
-        shape = (*self.weights.shape[:-2], n, self.dim)
-        start = torch.randn(shape, generator=generator, dtype=self.weights.dtype, device=generator.device)
-        return self.gibbs(start, self.burn_in, generator)
+        return self._visible(self.anneal(n, self.sweeps, generator), generator)
+
+    @torch.no_grad()
+    def anneal(self, n: int, sweeps: int, generator: torch.Generator) -> Tensor:
+        """n states of the hidden units after sweeps of annealed Gibbs sampling, (..., n, hidden).
+
+        With x integrated out, the hidden units are an Ising model,
+
+            p(h) ∝ exp(½ hᵀJh + fᵀh),   J = κ² BᵀB without its diagonal,   f = κ Bᵀb + c,
+
+        and a sweep draws each unit given all others, P(hⱼ = 1) = sigmoid(2β (Jh + f)ⱼ), with β rising to 1
+        from where units hardly feel each other. `gibbs`, which draws all h given x and then x given h, has
+        the same law in the end and hardly ever gets there: what a unit does to x holds it in place.
+        """
+        gram = self.coupling**2 * self.weights.mT @ self.weights
+        diagonal = torch.diagonal(gram, dim1=-2, dim2=-1)
+        couplings = gram - torch.diag_embed(diagonal)
+        field = self._field(self.visible_bias.unsqueeze(-2)).mT
+        strength = (couplings.square().sum(-1) + field.squeeze(-1).square()).mean().sqrt().item()
+        coolings = [
+            min(1.0, HOT / max(strength, HOT)) ** (1 - min(1.0, k / (COOLING * sweeps)))
+            for k in range(sweeps)
+        ]
+        shape = (*field.shape[:-1], n)
+        # Units first, so that what a step reads and writes of one unit is in one piece.
+        state = torch.zeros(shape, dtype=gram.dtype, device=gram.device)
+        local = field.expand(shape).clone()
+        for beta in coolings:
+            uniform = torch.rand(shape, generator=generator, dtype=gram.dtype, device=gram.device)
+            threshold = torch.logit(uniform) / (2 * beta)
+            for unit in range(shape[-2]):
+                new = torch.where(local[..., unit, :] > threshold[..., unit, :], 1.0, -1.0)
+                change = (new - state[..., unit, :]).unsqueeze(-2)
+                state[..., unit, :] = new
+                local.addcmul_(couplings[..., unit : unit + 1].expand(shape), change.expand(shape))
+        return state.mT.contiguous()
 
     def _field(self, x: Tensor) -> Tensor:
         return self.coupling * x @ self.weights + self.hidden_bias.unsqueeze(-2)
@@ -223,7 +261,7 @@ class GaussianBernoulliRBM(nn.Module):
             coupling=self.coupling,
             temperature=self.temperature,
             learned=isinstance(self.weights, nn.Parameter),
-            burn_in=self.burn_in,
+            sweeps=self.sweeps,
         )
 
 

@@ -24,7 +24,9 @@ SIZES: dict[int, int] = {50: 40, 100: 80, 200: 100}
 PERTURBATIONS = (0.0, 0.01, 0.02, 0.04, 0.06)
 BLOCK = re.compile(r"(?P<group>.+)-b(?P<block>\d+)")
 """The name of a row: a group, whose trials are put together, and a block of them."""
-PLACE = re.compile(r"d(?P<dim>\d+)-p(?P<perturbation>[\d.]+)")
+PLACE = re.compile(r"(?P<kind>settled-)?d(?P<dim>\d+)-p(?P<perturbation>[\d.]+)")
+SETTLED = "settled-"
+"""Before the name of a setting whose data are drawn by annealed sweeps where the study's are the paper's."""
 
 
 class Trials(NamedTuple):
@@ -39,21 +41,29 @@ class Trials(NamedTuple):
     truth: Tensor
 
 
-def group_name(dim: int, perturbation: float) -> str:
+class Place(NamedTuple):
+    """What the trials of a group have in common."""
+
+    dim: int
+    perturbation: float
+    settled: bool = False
+
+
+def group_name(dim: int, perturbation: float, *, settled: bool = False) -> str:
     """The name of a setting.
 
     Example:
-        >>> group_name(50, 0.02), place_of("d50-p0.02")
-        ('d50-p0.02', (50, 0.02))
+        >>> group_name(50, 0.02), place_of("settled-d50-p0.02")
+        ('d50-p0.02', Place(dim=50, perturbation=0.02, settled=True))
     """
-    return f"d{dim}-p{perturbation:g}"
+    return f"{SETTLED if settled else ''}d{dim}-p{perturbation:g}"
 
 
-def place_of(group: str) -> tuple[int, float]:
-    """Dimension and perturbation of a setting's name."""
+def place_of(group: str) -> Place:
+    """Dimension and perturbation of a setting's name, and whether its data are settled ones."""
     match = PLACE.fullmatch(group)
     assert match is not None, group
-    return int(match["dim"]), float(match["perturbation"])
+    return Place(int(match["dim"]), float(match["perturbation"]), match["kind"] is not None)
 
 
 def block_rows(changes: Mapping[str, Sequence[str]], blocks: Callable[[str], int]) -> dict[str, list[str]]:
@@ -113,7 +123,7 @@ def mean_with_error(values: Sequence[float]) -> tuple[float, float]:
 
 
 def draw_trials(recipe: TrialsRecipe, streams: Streams, report: Report) -> Trials:
-    """Each trial's machine, its perturbation and its points: independent Gibbs chains of the perturbed one.
+    """Each trial's machine, its perturbation and its points: independent draws of the perturbed one.
 
     One machine after the other: many at a time leave the processor's cache.
     """
@@ -122,13 +132,20 @@ def draw_trials(recipe: TrialsRecipe, streams: Streams, report: Report) -> Trial
     for index in range(trials.number):
         report("data", index, trials.number)
         model = GaussianBernoulliRBM.random(
-            machine.dim, machine.hidden, streams["machines"], burn_in=machine.burn_in
+            machine.dim, machine.hidden, streams["machines"], sweeps=machine.sweeps
         )
         source = model.perturbed(machine.perturbation, streams["perturbations"])
-        x = source.sample(trials.points + trials.fresh, streams["chains"])
+        x = _draws(source, trials.points + trials.fresh, machine.block_steps, streams["chains"])
         parts.append((x, model.score(x), source.score(x)))
     x, scores, truth = (torch.stack(tensors) for tensors in zip(*parts, strict=True))
     return Trials(Points(x, scores), truth)
+
+
+def _draws(source: GaussianBernoulliRBM, n: int, block_steps: int, generator: torch.Generator) -> Tensor:
+    """Points of a machine: by its own sampler, or as the paper draws them."""
+    if not block_steps:
+        return source.sample(n, generator)
+    return source.gibbs(torch.randn(n, source.dim, generator=generator), block_steps, generator)
 
 
 def split_of(recipe: TrialsRecipe) -> tuple[float, float, float]:

@@ -22,8 +22,10 @@ from burnin.discrepancies.kernels import median_bandwidth
 from burnin.report import figures
 from burnin.rng import Streams
 from burnin.studies.machine_trials import (
+    SIZES,
     block_rows,
     draw_trials,
+    group_name,
     grouped,
     learn_trials,
     machine_changes,
@@ -42,16 +44,32 @@ TESTS: dict[str, str] = {
 }
 """What is told apart, in words; the second is the paper's rule for the same critics."""
 LINEAR = ("lksd", "fssd")
-NULL_BLOCKS = 25
-"""Blocks of 20 trials where the model is right: a rate of 5% of 500 trials lies between 2% and 8.5% with a
-probability above 0.999, of 100 trials with 0.9."""
 BLOCKS: dict[int, int] = {50: 5, 100: 5, 200: 10}
-"""Elsewhere, by dimension."""
+"""Blocks of 20 trials of a setting, by dimension."""
+NULL_BLOCKS = 10
+"""Where the model is right: a rate of 5% of 200 trials is between 2% and 8.5% with a probability of 0.97."""
+SETTLED_PLACES = (*((dim, 0.0) for dim in SIZES), (200, 0.01), (200, 0.02), (200, 0.04))
+"""Settings that are also made with data from the machine's own law."""
+
+
+def _groups() -> dict[str, list[str]]:
+    """The paper's settings, and some of them with data that has settled."""
+    changes = machine_changes()
+    settled = {
+        group_name(dim, perturbation, settled=True): [
+            *changes[group_name(dim, perturbation)],
+            "machine.block_steps=0",
+        ]
+        for dim, perturbation in SETTLED_PLACES
+    }
+    return changes | settled
 
 
 def _blocks(group: str) -> int:
-    dim, perturbation = place_of(group)
-    return NULL_BLOCKS if perturbation == 0 else BLOCKS[dim]
+    place = place_of(group)
+    if place.perturbation == 0:
+        return NULL_BLOCKS
+    return BLOCKS[place.dim] if not place.settled else 5
 
 
 def measure(recipe: TrialsRecipe, report: Report) -> dict[str, Any]:
@@ -153,11 +171,9 @@ def _seconds(blocks: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 def summary(rows: Rows) -> str:
     """Rejection rates by test and perturbation, a table for each dimension; then seconds of a trial."""
-    pooled = {place_of(group): numbers for group, numbers in pool(rows).items()}
     lines = []
-    for dim in sorted({dim for dim, _ in pooled}):
-        at = {place: numbers for (size, place), numbers in sorted(pooled.items()) if size == dim}
-        lines += [f"| {dim} dimensions | " + " | ".join(f"{place:g}" for place in at) + " |"]
+    for title, at in _tables(pool(rows)).items():
+        lines += [f"| {title} | " + " | ".join(f"{place:g}" for place in at) + " |"]
         lines += ["|---" * (len(at) + 1) + "|"]
         lines += [
             f"| {words} | " + " | ".join(_cell(numbers, test) for numbers in at.values()) + " |"
@@ -171,6 +187,16 @@ def summary(rows: Rows) -> str:
     return "\n".join(lines)
 
 
+def _tables(pooled: Rows) -> dict[str, dict[float, Mapping[str, Any]]]:
+    """The settings by perturbation, for each dimension and kind of data."""
+    tables: dict[str, dict[float, Mapping[str, Any]]] = {}
+    for place in sorted((place_of(group) for group in pooled), key=lambda place: (place.settled, *place)):
+        title = f"{place.dim} dimensions" + (", settled data" if place.settled else "")
+        numbers = pooled[group_name(place.dim, place.perturbation, settled=place.settled)]
+        tables.setdefault(title, {})[place.perturbation] = numbers
+    return tables
+
+
 def _cell(numbers: Mapping[str, Any], test: str) -> str:
     return f"{numbers[test]:.3f} ± {numbers[f'{test}_error']:.3f}" if test in numbers else ""
 
@@ -178,14 +204,10 @@ def _cell(numbers: Mapping[str, Any], test: str) -> str:
 def draw(out: Path, recipe: TrialsRecipe, rows: Sequence[str]) -> None:
     """Rejection rate by perturbation, a panel for each dimension (Fig. 5)."""
     made = {name: json.loads((out / f"{name}.json").read_text(encoding="utf-8")) for name in rows}
-    pooled = {
-        place_of(group): n for group, n in pool({name: row["metrics"] for name, row in made.items()}).items()
-    }
-    dims = sorted({dim for dim, _ in pooled})
-    figure = Figure(figsize=(1 + 3.6 * len(dims), 3.6), layout="constrained")
-    panels = figure.subplots(1, len(dims), sharey=True, squeeze=False)[0]
-    for axes, dim in zip(panels, dims, strict=True):
-        at = {place: numbers for (size, place), numbers in sorted(pooled.items()) if size == dim}
+    tables = _tables(pool({name: row["metrics"] for name, row in made.items()}))
+    figure = Figure(figsize=(1 + 3.6 * len(tables), 3.6), layout="constrained")
+    panels = figure.subplots(1, len(tables), sharey=True, squeeze=False)[0]
+    for axes, (title, at) in zip(panels, tables.items(), strict=True):
         for index, (test, words) in enumerate(TESTS.items()):
             shown = {place: numbers for place, numbers in at.items() if test in numbers}
             if shown:
@@ -194,7 +216,7 @@ def draw(out: Path, recipe: TrialsRecipe, rows: Sequence[str]) -> None:
                 style = ":" if test == "lsd_normal" else "-"
                 axes.errorbar(list(shown), rates, errors, fmt=f"o{style}", color=f"C{index}", label=words)
         axes.axhline(recipe.level, color="0.5", linewidth=0.8)
-        axes.set(title=f"{dim} dimensions", xlabel="perturbation", ylim=(-0.03, 1.03))
+        axes.set(title=title, xlabel="perturbation", ylim=(-0.03, 1.03))
     panels[0].set_ylabel("share of rejections")
     panels[0].legend(frameon=False, fontsize=7)
     figures.save(figure, out / "figure.png")
@@ -206,12 +228,12 @@ RBM_POWER = MeasuredStudy(
     recipe="measured/rbm-power",
     quick_recipe="measured/rbm-power-quick",
     settings=TrialsRecipe,
-    rows=block_rows(machine_changes(), _blocks),
+    rows=block_rows(_groups(), _blocks),
     quick_rows=("d50-p0-b0", "d50-p0.06-b0"),
     metrics=(*TESTS, "lsd_minus_ksd", *(f"lsd_over_{test}" for test in LINEAR)),
     measure=measure,
     pool=pool,
-    pooled=tuple(machine_changes()),
+    pooled=tuple(_groups()),
     draw=draw,
     tabulate=summary,
 )

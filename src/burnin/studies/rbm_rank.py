@@ -133,7 +133,7 @@ def pool(rows: Rows) -> dict[str, dict[str, Any]]:
 
 def summary(rows: Rows) -> str:
     """Discrepancies by perturbation, a table for each dimension; relative errors in brackets."""
-    pooled = {place_of(group): numbers for group, numbers in pool(rows).items()}
+    pooled = {place_of(group)[:2]: numbers for group, numbers in pool(rows).items()}
     lines = []
     for dim in sorted({dim for dim, _ in pooled}):
         at = {place: numbers for (size, place), numbers in sorted(pooled.items()) if size == dim}
@@ -163,13 +163,13 @@ def draw(out: Path, recipe: TrialsRecipe, rows: Sequence[str]) -> None:
     made = {name: json.loads((out / f"{name}.json").read_text(encoding="utf-8")) for name in rows}
     metrics = {name: row["metrics"] for name, row in made.items()}
     errors = {
-        (place_of(group), name): mean_with_error(
+        (place_of(group)[:2], name): mean_with_error(
             [v for block in members.values() for v in block[f"{name}_error"]]
         )[0]
         for group, members in grouped(metrics).items()
         for name in METHODS
     }
-    pooled = {place_of(group): numbers for group, numbers in pool(metrics).items()}
+    pooled = {place_of(group)[:2]: numbers for group, numbers in pool(metrics).items()}
     dims = sorted({dim for dim, _ in pooled})
     figure = Figure(figsize=(1 + 3.6 * len(dims), 3.6), layout="constrained")
     panels = figure.subplots(1, len(dims), sharey=True, squeeze=False)[0]

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from burnin.discrepancies import METHODS, CriticSettings, KernelSettings, Method
+from burnin.energies.rbm import SWEEPS
 from burnin.settings import Count, NotNegative, Part, Share
 from burnin.stein import Trace
 from burnin.studies.measured import MeasuredRecipe
@@ -18,13 +19,15 @@ Number = Annotated[int, Field(ge=0)]
 class MachinePart(Part):
     """A random Gaussian-Bernoulli RBM for each trial, and how far the data's is from the model's.
 
-    `burn_in` is of the Gibbs chains that draw the data, one for each point.
+    Data are drawn by `sweeps` of annealed Gibbs sampling, or, where `block_steps` is above 0, as the paper
+    draws them: by so many block Gibbs steps from noise, which end far from the machine's law.
     """
 
     dim: Count = 50
     hidden: Count = 40
     perturbation: NotNegative = 0.0
-    burn_in: Count = 2000
+    sweeps: Count = SWEEPS
+    block_steps: Number = 0
 
 
 class TrialsPart(Part):
