@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -25,6 +26,7 @@ class CriticSettings:
         width, layers: of the Swish network.
         lam: λ of the penalty λ E f·f.
         learning_rate: of Adam.
+        decay: whether it falls along a cosine, to 0 after `iterations`.
         weight_decay: of Adam.
         dropout: the share of hidden units left out in training.
         iterations: updates at most.
@@ -39,6 +41,7 @@ class CriticSettings:
     layers: int = 2
     lam: float = 0.5
     learning_rate: float = 1e-3
+    decay: bool = False
     weight_decay: float = 5e-4
     dropout: float = 0.5
     iterations: int = 1000
@@ -60,6 +63,17 @@ class CriticSettings:
             raise InputError(f"batch_size is {self.batch_size}; a standard deviation takes at least 2 points")
         if not self.lam > 0:
             raise InputError(f"lam is {self.lam}; without a penalty critics grow without bound")
+
+    def rate(self, update: int) -> float:
+        """The learning rate of an update, counted from 1.
+
+        Example:
+            >>> settings = CriticSettings(learning_rate=0.1, decay=True, iterations=100)
+            >>> settings.rate(1), round(settings.rate(51), 3), CriticSettings().rate(51)
+            (0.1, 0.05, 0.001)
+        """
+        done = (update - 1) / self.iterations if self.decay else 0.0
+        return 0.5 * self.learning_rate * (1 + math.cos(math.pi * done))
 
 
 @dataclass(frozen=True)
@@ -146,6 +160,7 @@ def train_critics(
     for update in range(1, settings.iterations + 1):
         batch = _batch(train, settings.batch_size, generator, shared=shared)
         optimiser.zero_grad(set_to_none=True)
+        optimiser.param_groups[0]["lr"] = settings.rate(update)
         loss = -_objective(critic, batch, settings, generator, objective, shared=shared)
         loss.sum().backward()  # type: ignore[no-untyped-call]
         optimiser.step()

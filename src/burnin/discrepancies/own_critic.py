@@ -65,6 +65,7 @@ def learn_with(
         terms = combine(batch.scores, values, trace)
         aim = power_of(terms) if objective == "power" else terms.mean()
         optimiser.zero_grad(set_to_none=True)
+        optimiser.param_groups[0]["lr"] = settings.rate(update)
         (l2_penalty(values, settings.lam) - aim).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         if report is not None and update % REPORT_EVERY == 0:

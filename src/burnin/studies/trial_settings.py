@@ -53,6 +53,7 @@ class CriticPart(Part):
     layers: Count = 2
     lam: Positive = 0.5
     learning_rate: Positive = 1e-3
+    decay: bool = False
     weight_decay: NotNegative = 5e-4
     dropout: Share = 0.5
     iterations: Count = 1000
