@@ -19,11 +19,10 @@ from burnin.data import Pictures, make_density
 from burnin.discrepancies import Learned, Points, learn, learn_with
 from burnin.discrepancies.learned import split_sizes
 from burnin.objectives.scores import score_matching_terms
-from burnin.picture_critic import PictureCritic
 from burnin.report import figures
 from burnin.rng import Streams
 from burnin.settings import Count, Part
-from burnin.stein import score_of
+from burnin.stein import PictureCritic, score_of
 from burnin.studies.flows import FlowPart, bits_per_dim, flow_after, flow_log_prob
 from burnin.studies.measured import MeasuredRecipe, MeasuredStudy, measure_row
 from burnin.studies.table import Rows

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from burnin.core import InputError
-from burnin.picture_critic import PictureCritic
-from burnin.stein import value_and_trace
+from burnin.stein import PictureCritic, value_and_trace
 
 
 def stream(seed: int = 0) -> torch.Generator:
