@@ -107,6 +107,7 @@ def pieces() -> dict[str, str]:
         "rbm-savings": _measured("rbm-savings", rbm_savings.summary),
         "rbm-rank-quick": _measured("rbm-rank-quick", rbm_rank.summary),
         "rbm-rank": _measured("rbm-rank", rbm_rank.summary),
+        "rbm-rank-block": _measured("rbm-rank-block", rbm_rank.summary),
         "bench-density": _measured("bench-density", bench_density.summary),
         "critic-cost": _measured("critic-cost", critic_cost.summary),
         "ica": _measured("ica", ica.summary),

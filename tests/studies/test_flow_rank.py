@@ -86,9 +86,18 @@ def test_ranks_and_their_table() -> None:
         for i, sm in ((1, 1.0), (2, -5.0), (3, 0.0))
     }
     assert pool(rows)["all"] == pytest.approx(
-        {"lsd_rank": 1.0, "score_matching_rank": 0.5, "rank_ahead": 0.5}
+        {
+            "lsd_linear": 8 / math.sqrt(2 * 98 / 3),
+            "score_matching_linear": 1 / math.sqrt(2 * 62 / 3),
+            "lsd_rank": 1.0,
+            "score_matching_rank": 0.5,
+            "rank_ahead": 0.5,
+        }
     )
-    assert summary(rows).splitlines()[-1] == "| rank correlation | 1 | 1.000 | 0.500 |"
+    assert summary(rows).splitlines()[-2:] == [
+        "| rank correlation | 1 | 1.000 | 0.500 |",
+        "| linear correlation | 1 | 0.990 | 0.156 |",
+    ]
     assert pool({"c1": rows["c1"]}) == {}
 
 

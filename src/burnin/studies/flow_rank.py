@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import correlation
 from typing import Annotated, Any
 
 import torch
@@ -136,7 +137,8 @@ def _with_error(name: str, values: torch.Tensor) -> dict[str, float]:
 
 
 def pool(rows: Rows) -> dict[str, dict[str, Any]]:
-    """Spearman's rank correlation with bits per dimension, and how far LSD's is above score matching's."""
+    """Spearman's rank correlation with bits per dimension, how far LSD's is above score matching's, and the
+    linear correlation: whether a discrepancy also says how much better one checkpoint is than another."""
     if len(rows) < 3:
         return {}
     bits = [row["bits"] for row in rows.values()]
@@ -144,8 +146,11 @@ def pool(rows: Rows) -> dict[str, dict[str, Any]]:
         name: float(spearmanr(bits, [row[name] for row in rows.values()]).statistic)
         for name in ("lsd", "score_matching")
     }
+    linear = {name: correlation(bits, [row[name] for row in rows.values()]) for name in ranks}
     return {
         "all": {
+            "lsd_linear": linear["lsd"],
+            "score_matching_linear": linear["score_matching"],
             "lsd_rank": ranks["lsd"],
             "score_matching_rank": ranks["score_matching"],
             "rank_ahead": ranks["lsd"] - ranks["score_matching"],
@@ -161,9 +166,9 @@ def summary(rows: Rows) -> str:
         lines.append(f"| {name.removeprefix('c')} | " + " | ".join(cells) + " |")
     ranks = pool(rows).get("all")
     if ranks is not None:
-        lines.append(
-            f"| rank correlation | 1 | {ranks['lsd_rank']:.3f} | {ranks['score_matching_rank']:.3f} |"
-        )
+        for words, kind in (("rank correlation", "rank"), ("linear correlation", "linear")):
+            lsd, matching = ranks[f"lsd_{kind}"], ranks[f"score_matching_{kind}"]
+            lines.append(f"| {words} | 1 | {lsd:.3f} | {matching:.3f} |")
     return "\n".join(lines) + "\n"
 
 
