@@ -65,6 +65,8 @@ def build_direct_objective(
             settings.critic_layers,
             generator=streams["critic"],
             activation=settings.critic_activation,
+            centre=data.mean(0) if settings.critic_standardise else None,
+            spread=data.std(0) if settings.critic_standardise else None,
         )
         return LearnedStein(
             critic,

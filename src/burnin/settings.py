@@ -175,6 +175,7 @@ class ObjectiveSettings(_Section):
     critic_width: Width = 300
     critic_layers: Layers = 2
     critic_activation: Literal["silu", "tanh"] = "silu"
+    critic_standardise: bool = False
     critic_steps: Count = 5
     critic_rate: Annotated[float, Field(gt=0)] | None = None
     critic_betas: tuple[float, float] = (0.5, 0.9)

@@ -49,6 +49,18 @@ def test_the_trace_of_an_mlp_is_that_of_its_jacobian(layers: int, activation: Ac
     torch.testing.assert_close(trace, true_traces(critic, x))
 
 
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_a_critic_in_units_of_the_data_is_one_of_the_standardised_points(layers: int) -> None:
+    centre = torch.tensor([3.0, -1.0, 0.0, 5.0], dtype=torch.float64)
+    spread = torch.tensor([0.5, 1.0, 2.0, 4.0], dtype=torch.float64)
+    plain = mlp_critic(DIM, 7, layers, generator=stream()).double()
+    critic = mlp_critic(DIM, 7, layers, generator=stream(), centre=centre, spread=spread).double()
+    x = centre + spread * points()
+    value, trace = value_and_trace(critic, x)
+    torch.testing.assert_close(value, plain(points()))
+    torch.testing.assert_close(trace, true_traces(critic, x))
+
+
 @pytest.mark.parametrize("layers", [1, 2])
 def test_the_trace_under_dropout_is_that_of_the_thinned_network(layers: int) -> None:
     critic = mlp_critic(DIM, 9, layers, generator=stream(), dropout=0.5).double()

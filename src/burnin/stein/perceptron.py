@@ -28,6 +28,9 @@ class MLPCritic(nn.Module):
     dimension. Weights and biases start uniform in ±1/sqrt(fan-in). See `mlp_critic`.
     """
 
+    centre: Tensor
+    spread: Tensor
+
     def __init__(
         self,
         dim: int,
@@ -38,6 +41,8 @@ class MLPCritic(nn.Module):
         dropout: float,
         trials: int | None,
         activation: Activation,
+        centre: Tensor | None,
+        spread: Tensor | None,
     ) -> None:
         super().__init__()
         if min(dim, width, layers) < 1 or (trials is not None and trials < 1):
@@ -51,6 +56,8 @@ class MLPCritic(nn.Module):
             raise InputError(f"the critic's activation is {activation!r}; known are silu and tanh")
         self.dropout, self.width = dropout, width
         self.activation: Activation = activation
+        self.register_buffer("centre", torch.zeros(dim) if centre is None else centre.detach().clone())
+        self.register_buffer("spread", torch.ones(dim) if spread is None else spread.detach().clone())
         batch = () if trials is None else (trials,)
         sizes = [dim, *[width] * layers, dim]
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
@@ -81,7 +88,7 @@ class MLPCritic(nn.Module):
 
     def propagate(self, x: Tensor, masks: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
         """f(x), and the derivative of every hidden unit with respect to what enters it."""
-        hidden = x
+        hidden = (x - self.centre) / self.spread
         slopes: list[Tensor] = []
         for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             before = hidden @ weight.mT + bias
@@ -124,6 +131,8 @@ def mlp_critic(
     dropout: float = 0.0,
     trials: int | None = None,
     activation: Activation = "silu",
+    centre: Tensor | None = None,
+    spread: Tensor | None = None,
 ) -> MLPCritic:
     """The paper's critic: hidden layers of 300 Swish units, two of them (stein, section 7).
 
@@ -136,6 +145,7 @@ def mlp_critic(
         trials: how many critics in one, each with its own weights, on points (trials, n, dim); None for
             one on points (n, dim).
         activation: of the hidden units: Swish, or tanh, which sees laws that are nearly Gaussian sooner.
+        centre, spread: of the points, (dim,): the first layer sees (x - centre) / spread.
 
     Example:
         >>> critic = mlp_critic(3, generator=torch.Generator().manual_seed(0))
@@ -151,6 +161,8 @@ def mlp_critic(
         dropout=dropout,
         trials=trials,
         activation=activation,
+        centre=centre,
+        spread=spread,
     )
 
 
@@ -160,7 +172,9 @@ def _traced(critic: MLPCritic, x: Tensor, masks: list[Tensor] | None) -> tuple[T
         plain: Critic = lambda y: critic.propagate(y, masks)[0]  # noqa: E731  (has no trace of its own)
         return value_and_trace(plain, x, batch_dims=x.dim() - 1)
     value, slopes = critic.propagate(x, masks)
-    round_trip = weights[0] @ weights[-1]  # from the last hidden layer through the points to the first
+    round_trip = (weights[0] / critic.spread) @ weights[
+        -1
+    ]  # from the last hidden layer through the points to the first
     if len(weights) == 2:
         return value, (slopes[0] * round_trip.diagonal(dim1=-2, dim2=-1).unsqueeze(-2)).sum(-1)
     mixing = weights[1] * round_trip.mT
