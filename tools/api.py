@@ -15,6 +15,7 @@ from typing import Any
 
 ROOMS = (
     "burnin",
+    "burnin.stein",
     "burnin.data",
     "burnin.energies",
     "burnin.starts",

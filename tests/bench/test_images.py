@@ -30,7 +30,8 @@ def test_a_small_case_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_memory_is_flat_in_the_number_of_steps() -> None:
-    """Chains that kept each of their positions would take 72 MB more when ten times as long."""
+    """Chains that kept each of their positions would take 217 MB more when thirty times as long; what memory is
+    handed back late, up to some 30 MB, does not depend on the length."""
     code = (
         "from burnin.bench import images\n"
         "from burnin.bench.cases import Case\n"
@@ -38,14 +39,14 @@ def test_memory_is_flat_in_the_number_of_steps() -> None:
         "chains = images._chains(Case('wide', 'langevin', 'image', 64, (1, 32, 32), 1))\n"
         "chains(30)\n"
         "before = memory('VmHWM')\n"
-        "chains(300)\n"
+        "chains(900)\n"
         "print(-1 if before is None else memory('VmHWM') - before)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     grown = float(done.stdout)
     if grown < 0:
         pytest.skip("this system does not tell a process its peak memory")
-    assert grown < 0.3 * 270 * 64 * 1024 * 4 / 2**20
+    assert grown < 0.3 * 870 * 64 * 1024 * 4 / 2**20
 
 
 def test_both_cases_are_convnets() -> None:
