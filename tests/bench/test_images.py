@@ -30,8 +30,8 @@ def test_a_small_case_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_memory_is_flat_in_the_number_of_steps() -> None:
-    """Chains that kept each of their positions would take 217 MB more when thirty times as long; what memory is
-    handed back late, up to some 30 MB, does not depend on the length."""
+    """Chains that kept each of their positions would take 217 MB more when thirty times as long; what the
+    allocator hands back late, up to some 30 MB, does not depend on the length."""
     code = (
         "from burnin.bench import images\n"
         "from burnin.bench.cases import Case\n"
