@@ -26,10 +26,17 @@ DATA: dict[str, list[str]] = {
     "rings4": ["noise.scale=3.0"],
 }
 METHODS: dict[str, list[str]] = {
-    "lsd": ["objective.name=lsd"],
+    "lsd": [
+        "objective.name=lsd",
+        "objective.lam=1.0",
+        "objective.critic_activation=tanh",
+        "objective.critic_standardise=true",
+        "objective.critic_rate=4e-3",
+    ],
     "score-matching": ["objective.name=score-matching"],
     "nce": ["objective.name=nce"],
 }
+"""What is not the paper's, of lsd: its critic, which is to be ahead of the energy."""
 NAME = re.compile(r"(?P<data>\w+)-(?P<method>lsd|score-matching|nce)-s(?P<seed>\d+)")
 
 
