@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from burnin.core import InputError
-from burnin.discrepancies.finite_set import fit_locations, fssd, stein_features
+from burnin.discrepancies.finite_set import NULLS, Null, fit_locations, fssd, stein_features
 from burnin.discrepancies.kernel_settings import KernelSettings, fitted_kernel
 from burnin.discrepancies.kernelised import (
     FACTORS,
@@ -121,13 +121,14 @@ def test_linear_ksd_keeps_its_level() -> None:
     assert within_binomial(count, trials, level)
 
 
-def test_fssd_keeps_its_level() -> None:
+@pytest.mark.parametrize("null", NULLS)
+def test_fssd_keeps_its_level(null: Null) -> None:
     level, trials = 0.1, 200
     locations = torch.randn(3, 2, generator=stream(8), dtype=torch.float64)
     count = 0
     for trial in range(trials):
         points = rightly_modelled(200, seed=trial)
-        result = fssd(points, locations, RBF(1.0), num_simulations=199, generator=stream(trial))
+        result = fssd(points, locations, RBF(1.0), num_simulations=199, null=null, generator=stream(trial))
         count += result.p_value <= level
     assert within_binomial(count, trials, level)
 
@@ -144,15 +145,42 @@ def test_the_bootstrap_draws_the_null_itself() -> None:
     assert draws.var().item() == pytest.approx(wanted, rel=0.2)
 
 
-def test_the_simulated_null_has_the_variance_of_its_eigenvalues() -> None:
+def test_fssd_keeps_its_level_with_more_features_than_points() -> None:
+    """150 features of 100 points: the covariance's estimated spectrum is too wide, signs do not need it."""
+    level, trials, dim = 0.1, 400, 30
+    locations = torch.randn(5, dim, generator=stream(8), dtype=torch.float64)
+    counts = dict.fromkeys(NULLS, 0)
+    for trial in range(trials):
+        x = torch.randn(100, dim, generator=stream(trial), dtype=torch.float64)
+        for null in NULLS:
+            result = fssd(
+                Points(x, -x), locations, RBF(8.0), num_simulations=199, null=null, generator=stream(trial)
+            )
+            counts[null] += result.p_value <= level
+    assert within_binomial(counts["signs"], trials, level)
+    assert counts["spectrum"] < counts["signs"]
+
+
+def test_signs_have_the_variance_of_pairs() -> None:
     points = rightly_modelled(300, 0)
     locations = torch.randn(2, 2, generator=stream(8), dtype=torch.float64)
     result = fssd(points, locations, RBF(1.0), num_simulations=20_000, generator=stream(1))
+    products = result.features @ result.features.T
+    pairs = products.square().sum() - products.diagonal().square().sum()
+    assert abs(result.null.mean().item()) < 4 * result.null.std().item() / math.sqrt(20_000)
+    assert result.null.var().item() == pytest.approx(2 * pairs.item() / 299**2, rel=0.1)
+
+
+def test_the_simulated_null_has_the_variance_of_its_eigenvalues() -> None:
+    points = rightly_modelled(300, 0)
+    locations = torch.randn(2, 2, generator=stream(8), dtype=torch.float64)
+    result = fssd(points, locations, RBF(1.0), num_simulations=20_000, null="spectrum", generator=stream(1))
     weights = torch.linalg.eigvalsh(torch.cov(result.features.T))
     assert abs(result.null.mean().item()) < 4 * result.null.std().item() / math.sqrt(20_000)
     assert result.null.var().item() == pytest.approx(2 * weights.square().sum().item(), rel=0.1)
-    few = fssd(points.rows(0, 3), locations, RBF(1.0), num_simulations=10, generator=stream(1))
-    assert few.null.isfinite().all()
+    for null in NULLS:
+        few = fssd(points.rows(0, 3), locations, RBF(1.0), num_simulations=10, null=null, generator=stream(1))
+        assert few.null.isfinite().all()
 
 
 def test_fitted_locations_are_worth_the_fit() -> None:

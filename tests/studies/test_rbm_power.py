@@ -15,7 +15,7 @@ from burnin.discrepancies import Points
 from burnin.rng import Streams
 from burnin.studies import STUDIES
 from burnin.studies.machine_trials import SETTLED, SIZES, draw_trials, place_of, split_of
-from burnin.studies.rbm_power import RBM_POWER, draw, foretold, kernel_p_value, measure, pool, summary
+from burnin.studies.rbm_power import RBM_POWER, draw, foretold, kernel_p_values, measure, pool, summary
 from burnin.studies.rbm_savings import GROUPS, PAPER, RBM_SAVINGS
 from burnin.studies.rbm_savings import pool as pool_savings
 from burnin.studies.rbm_savings import summary as savings_summary
@@ -103,10 +103,10 @@ def test_every_test_keeps_its_level_and_finds_what_is_wrong() -> None:
     right = measure(changed(SMALL, perturbation=0.0), silent)
     wrong = measure(changed(SMALL, perturbation=1.0), silent)
     rates = pool({"d6-p0-b0": right, "d6-p1-b0": wrong})
-    for test in ("lsd", "ksd", "lksd", "fssd"):
+    for test in ("lsd", "ksd", "lksd", "fssd", "fssd_signs"):
         assert len(right["p_values"][test]) == 30
         assert within_binomial(round(30 * rates["d6-p0"][test]), 30, 0.05, errors=3.5)
-    for test in ("lsd", "ksd", "fssd"):
+    for test in ("lsd", "ksd", "fssd", "fssd_signs"):
         assert rates["d6-p1"][test] > 0.5
     assert set(right["cpu_seconds_of"]) == {"data", "lsd", "ksd", "lksd", "fssd"}
     assert len(right["foretold"]) == len(right["updates"]) == 30
@@ -118,14 +118,14 @@ def test_every_test_keeps_its_level_and_finds_what_is_wrong() -> None:
 
 def test_a_kernel_test_learns_from_a_fifth_only() -> None:
     """Rows that are learned from are not tested: a wrong fifth is not noticed, a wrong rest is."""
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(400, 2, generator=generator)
+    streams = Streams(0)
+    x = torch.randn(400, 2, generator=streams["x"])
     for shifted, rejected in ((slice(0, 80), False), (slice(80, 400), True)):
         scores = -x.clone()
         scores[shifted] += 1.0
         for method in ("ksd", "fssd"):
-            p_value = kernel_p_value(method, Points(x, scores), KernelPart(), generator)
-            assert (p_value <= 0.05) == rejected
+            for p_value in kernel_p_values(method, Points(x, scores), KernelPart(), streams).values():
+                assert (p_value <= 0.05) == rejected
 
 
 def test_power_is_foretold_by_the_normal_law() -> None:

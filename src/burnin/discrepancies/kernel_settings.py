@@ -26,7 +26,7 @@ class KernelSettings:
         bandwidth: a number, "median" (the median distance), or "optimised" on a share of the data that is
             then not tested. None is optimised in a test, and in a ranking the median, one for all models. The
             median is blind to structure much finer than the whole.
-        num_draws: of the null: bootstrap draws of ksd, simulations of fssd.
+        num_draws: of the null: draws of the wild bootstrap of ksd and fssd.
         num_locations: J of fssd, whose locations are always fitted.
         train_share: the share of the data that bandwidth and locations are fitted to.
         block: rows of pairs that ksd holds at a time.
