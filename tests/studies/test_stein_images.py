@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from burnin.assemble import load_model
 from burnin.config import load_config
-from burnin.data import Pictures
+from burnin.data import Pictures, held_out
 from burnin.rng import Streams
 from burnin.runs import train_in
-from burnin.studies.stein_images import KINDS, ROWS, STEIN_IMAGES, draw, paper_samples, tempered_temperature
+from burnin.studies.stein_images import (
+    KINDS,
+    ROWS,
+    STEIN_IMAGES,
+    draw,
+    paper_samples,
+    score_gain,
+    tempered_temperature,
+)
 
 SMALL = [
     "data.side=6",
@@ -52,3 +62,27 @@ def test_figures_show_every_model(runs: Path) -> None:
     draw(runs, load_config(STEIN_IMAGES.recipe, SMALL), ["mnist-deep", "mnist-rbm"])
     assert (runs / "figure.png").stat().st_size > 5000
     assert (runs / "sampler.png").stat().st_size > 5000
+
+
+class Wide(torch.nn.Module):
+    def __init__(self, mean: Tensor, spread: Tensor) -> None:
+        super().__init__()
+        self.mean, self.spread = mean, spread
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 0.5 * ((x - self.mean) / self.spread).square().sum(1)
+
+
+def test_the_gain_of_a_gaussian_is_what_its_moments_say(runs: Path) -> None:
+    """A Gaussian twice as wide is ½ Σ (1/σ² - 1/4σ²)² σ² = Σ 9/32σ² worse than the one of the moments."""
+    model = load_model(runs / "mnist-deep")
+    train = model.data.sample(10_000, Streams(0)["train"])
+    mean, spread = train.mean(0), train.std(0)
+    same, wide = (replace(model, energy=Wide(mean, times * spread), temperature=1.0) for times in (1, 2))
+    assert score_gain(same, Streams(0)) == (0.0, 0.0)
+    gain, error = score_gain(wide, Streams(0))
+    x = held_out(model.data).sample(1000, Streams(0)["test"])
+    squares = ((x - mean) / spread).square().mean(0)  # of the pictures that are judged
+    wanted = (-(0.5 - 1 / 32) * squares + 0.75) / spread.square()
+    assert gain == pytest.approx(-wanted.sum().item(), rel=1e-3)
+    assert error > 0
