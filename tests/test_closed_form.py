@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from burnin.closed_form import ACTIVATIONS, ClosedForm, closed_form, energy_of_weights
 from burnin.core import energy_and_gradient
-from burnin.energies import MLP, FourierFeatures, GaussianFactor, Standardised
+from burnin.energies import MLP, FourierFeatures, GaussianFactor, JointEnergy, Standardised
 from burnin.energies.layers import ACTIVATIONS as NETWORK_ACTIVATIONS
 
 DIM = 3
@@ -25,8 +25,8 @@ def positive(generator: torch.Generator) -> Tensor:
     return 0.5 + torch.rand(DIM, generator=generator)
 
 
-def mlp(inputs: int = DIM, activation: str = "silu", depth: int = 2) -> MLP:
-    return MLP(inputs, width=7, depth=depth, generator=stream(), activation=activation)
+def mlp(inputs: int = DIM, activation: str = "silu", depth: int = 2, outputs: int = 1) -> MLP:
+    return MLP(inputs, width=7, depth=depth, generator=stream(), activation=activation, outputs=outputs)
 
 
 def fourier() -> FourierFeatures:
@@ -54,8 +54,14 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "factor": lambda: factor(mlp()),
     "learned factor": lambda: factor(mlp(), learned=True),
     "factor outside": lambda: factor(standardised(fourier())),
+    "joint": lambda: JointEnergy(mlp(outputs=4)),
+    "joint standardised": lambda: factor(JointEnergy(standardised(mlp(outputs=4)))),
     "factor inside": lambda: standardised(factor(standardised(mlp()))),
 }
+
+
+BY_TAPE = ("learned factor", "joint", "joint standardised")
+"""Networks whose weights are learned with torch's tape."""
 
 
 def test_every_activation_has_its_derivative() -> None:
@@ -117,6 +123,9 @@ def exchanged() -> nn.Module:
         lambda: standardised(nn.Linear(DIM, 1)),
         lambda: factor(nn.Linear(DIM, 1)),
         lambda: factor(factor(mlp())),
+        lambda: mlp(outputs=4),
+        lambda: JointEnergy(nn.Linear(DIM, 4)),
+        lambda: JointEnergy(fourier()),
         lambda: Own(DIM, width=4, depth=1, generator=stream()),
         lambda: FourierFeatures(standardised(mlp()), FREQUENCIES),
         hooked,
@@ -142,7 +151,7 @@ def test_gradients_of_weights_are_the_tapes(name: str) -> None:
     parameters = list(net.parameters())
     wanted = torch.autograd.grad(net(x), parameters, outer)
     energy = energy_of_weights(net)
-    assert (energy is net) == (name == "learned factor")
+    assert (energy is net) == (name in BY_TAPE)
     value = energy(x)
     torch.testing.assert_close(value, net(x), rtol=1e-12, atol=1e-12)
     for retain in (True, False):  # the first pass must not spoil the second

@@ -2,6 +2,8 @@
 
     E(x) = mlp(φ(z)) + ½ Σ cᵢ (xᵢ - μᵢ)²,   z = (x - mean) / std,   φ(z) = [z, sin(f z), cos(f z)]
 
+or, of a classifier with several outputs h, -log Σ_y exp(h[y]) in the place of mlp.
+
 A tape records every operation and walks it back; for a small network that costs more than the
 arithmetic. Here the forward pass keeps what the way back needs, and nothing else happens. The same
 description is what the native chains compute from.
@@ -29,7 +31,8 @@ class ClosedForm:
     It shares storage with the network that it was made from, so it follows that network's training.
 
     Attributes:
-        weights: one matrix for each layer, (outputs, inputs); the last has one row.
+        weights: one matrix for each layer, (outputs, inputs); the last has one row, or one for each logit of
+            a joint energy.
         biases: one vector for each layer.
         activation: one of `ACTIVATIONS`, after every layer but the last.
         slope: of the leaky activation below 0.
@@ -71,8 +74,7 @@ class ClosedForm:
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             before.append(torch.addmm(bias, hidden[-1], weight.t()))
             hidden.append(self._activate(before[-1]))
-        value = torch.addmv(self.biases[-1], hidden.pop(), self.weights[-1][0])
-        back = self.weights[-1].expand(x.shape[0], -1)
+        value, back = self._out(hidden.pop())
         for weight in reversed(self.weights[:-1]):
             last, free = before.pop(), hidden.pop()
             pulled = self._pull(back, last, out=last)
@@ -94,8 +96,9 @@ class ClosedForm:
         return value
 
     def trains(self, energy: object) -> bool:
-        """Whether the form's weights are all that is trained in a network."""
-        if not isinstance(energy, nn.Module):
+        """Whether the form's weights are all that is trained in a network, and it is no classifier: that
+        learns from its logits too."""
+        if not isinstance(energy, nn.Module) or len(self.weights[-1]) > 1:
             return False
         known = {id(parameter) for parameter in (*self.weights, *self.biases)}
         return known == {id(parameter) for parameter in energy.parameters() if parameter.requires_grad}
@@ -110,6 +113,14 @@ class ClosedForm:
         if self.centre is not None and self.stiffness is not None:
             form = replace(form, centre=mean + std * self.centre, stiffness=self.stiffness / std.square())
         return form
+
+    def _out(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """The energy of the last hidden layer, and its gradient with respect to that."""
+        weight, bias = self.weights[-1], self.biases[-1]
+        if len(weight) == 1:
+            return torch.addmv(bias, hidden, weight[0]), weight.expand(len(hidden), -1)
+        logits = torch.addmm(bias, hidden, weight.t())
+        return -logits.logsumexp(1), torch.mm(-logits.softmax(1), weight)
 
     def _features(self, z: Tensor) -> tuple[Tensor, Tensor | None]:
         if self.frequencies is None:

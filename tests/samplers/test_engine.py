@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from burnin.core import Energy, InputError, Sampler
-from burnin.energies import MLP, FourierFeatures, GaussianFactor, Standardised
+from burnin.energies import MLP, FourierFeatures, GaussianFactor, JointEnergy, Standardised
 from burnin.samplers import (
     HMC,
     MALA,
@@ -107,6 +107,27 @@ def test_native_chains_are_the_plain_ones(name: str) -> None:
     one, two = chain(sampler, energy, native), chain(sampler, energy, plain)
     assert (native.path, plain.path) == ("native", "plain")
     assert_same(one, two, FLOAT_TOLERANCE)
+
+
+@needs_compiler
+@pytest.mark.parametrize("activation", ["silu", "softplus"])
+@pytest.mark.parametrize("classes", [2, 10])
+def test_native_joint_energies_are_the_plain_ones(activation: str, classes: int) -> None:
+    """A classifier's logits, of which one may be far above the others."""
+    net = MLP(DIM, width=19, depth=2, generator=stream(1), activation=activation, outputs=classes)
+    last = net.layers[-1]
+    assert isinstance(last, nn.Linear)
+    with torch.no_grad():
+        last.bias[0] += 200
+    mean, std = torch.randn(DIM, generator=stream(4)), 0.5 + torch.rand(DIM, generator=stream(5))
+    for energy in (JointEnergy(Standardised(net, mean, std)), JointEnergy(net)):
+        for sampler in (SAMPLERS["langevin"], SAMPLERS["hmc"]):
+            native, plain = Engine("always"), Engine("never")
+            one, two = chain(sampler, energy, native), chain(sampler, energy, plain)
+            assert (native.path, plain.path) == ("native", "plain")
+            assert_same(one, two, FLOAT_TOLERANCE)
+        with torch.no_grad():
+            last.bias[0] -= 200
 
 
 @needs_compiler

@@ -5,7 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from burnin.closed_form import ClosedForm
 from burnin.core import InputError
+from burnin.energies.networks import MLP, is_as_made
+from burnin.energies.wrappers import Standardised
 
 
 class JointEnergy(nn.Module):
@@ -42,6 +45,18 @@ class JointEnergy(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """E(x), (n,)."""
         return -torch.logsumexp(self.logits(x), 1)
+
+    def closed_form(self) -> ClosedForm | None:
+        """The energy with its input gradient written out, where the classifier is a perceptron."""
+        inner = self.classifier.net if isinstance(self.classifier, Standardised) else self.classifier
+        form = inner.layers_form() if isinstance(inner, MLP) else None
+        if form is None or len(form.weights[-1]) < 2 or not is_as_made(self):
+            return None
+        if not isinstance(self.classifier, Standardised):
+            return form
+        mean, std = self.classifier.mean, self.classifier.std
+        usual = mean.dim() == 1 and std.dim() == 1 and is_as_made(self.classifier)
+        return form.standardised(mean, std) if usual else None
 
 
 class ClassEnergy(nn.Module):

@@ -86,12 +86,13 @@ class MLP(Resting):
         return value.squeeze(1)
 
     def closed_form(self) -> ClosedForm | None:
-        """The same energy with its input gradient written out; None once a layer is not as it was made."""
-        if (
-            self.outputs > 1
-            or type(self) is not MLP
-            or not all(is_as_made(module) for module in self.modules())
-        ):
+        """The same energy with its input gradient written out; None for logits, and once a layer is not as it
+        was made."""
+        return self.layers_form() if self.outputs == 1 else None
+
+    def layers_form(self) -> ClosedForm | None:
+        """The form of its layers: of the energy, or of the joint energy whose logits they give."""
+        if type(self) is not MLP or not all(is_as_made(module) for module in self.modules()):
             return None
         layers = list(self.layers)
         if any(settings_of(layer) != self._made for layer in layers[1::2]):

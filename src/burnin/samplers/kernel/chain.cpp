@@ -35,7 +35,7 @@ struct Tiling {
 };
 
 bool valid(const Network& net) {
-    if (net.dim < 1 || net.depth < 1 || net.num_frequencies < 0 || !net.widths || !net.weights || !net.biases)
+    if (net.dim < 1 || net.depth < 1 || net.num_outputs < 1 || net.num_frequencies < 0 || !net.widths || !net.weights || !net.biases)
         return false;
     if (net.activation < 0 || net.activation >= NUM_ACTIVATIONS) return false;
     if (net.num_frequencies && !net.frequencies) return false;

@@ -2,6 +2,7 @@
 //
 //     E(x) = mlp(features((x - mean) / std)) + ½ Σ precision_i (x_i - centre_i)²
 //
+// or, with several outputs h, -log Σ exp(h_k) in the place of mlp (a classifier's joint energy),
 // with features(z) = [z, sin(z_i f_j), cos(z_i f_j)] when there are frequencies f. The forward pass keeps
 // each layer's derivatives; the backward pass multiplies the gradient into them in place.
 #pragma once
@@ -11,12 +12,13 @@
 #include "gemm.h"
 #include "memory.h"
 
-// What the caller gives. Weights are row-major (outputs, inputs); the last layer has one output. Null
+// What the caller gives. Weights are row-major (outputs, inputs); the last layer has num_outputs. Null
 // `frequencies`, `mean`, `std` and `factor_precision` leave those parts out.
 struct Network {
     int64_t dim;
     int64_t num_frequencies;
     int64_t depth;                 // hidden layers
+    int64_t num_outputs;           // 1, or a classifier's logits
     const int64_t* widths;         // (depth)
     const float* const* weights;   // (depth + 1)
     const float* const* biases;    // (depth + 1)
@@ -32,21 +34,21 @@ struct Network {
 // A network packed for the products of both passes, with copies of all it needs; read by all threads.
 class PackedNetwork {
   public:
-    const ptrdiff_t dim, num_frequencies, num_angles, num_features, depth;
+    const ptrdiff_t dim, num_frequencies, num_angles, num_features, depth, num_outputs;
     const int32_t activation;
     const float slope;
     ptrdiff_t widest = 0;         // of the hidden layers
     ptrdiff_t multiply_adds = 0;  // for one position and its gradient
     std::vector<Panels> forward, backward;
     std::vector<const float*> bias;
-    const float *last_weight, *zeros, *frequencies, *mean = nullptr, *inverse_std = nullptr;
+    const float *last_weight, *last_bias;  // (outputs, whole_panels(inputs)), (outputs)
+    const float *zeros, *frequencies, *mean = nullptr, *inverse_std = nullptr;
     const float *precision = nullptr, *centre = nullptr;
-    float last_bias;
 
     explicit PackedNetwork(const Network& net)
         : dim(net.dim), num_frequencies(net.num_frequencies), num_angles(net.dim * net.num_frequencies),
-          num_features(net.dim + 2 * num_angles), depth(net.depth), activation(net.activation),
-          slope(net.slope), memory_(size(net)) {
+          num_features(net.dim + 2 * num_angles), depth(net.depth),
+          num_outputs(net.num_outputs), activation(net.activation), slope(net.slope), memory_(size(net)) {
         ptrdiff_t inputs = num_features;
         for (ptrdiff_t l = 0; l < depth; ++l) {
             const ptrdiff_t outputs = net.widths[l];
@@ -59,8 +61,13 @@ class PackedNetwork {
             widest = std::max(widest, outputs);
             inputs = outputs;
         }
-        last_weight = padded(net.weights[depth], inputs);
-        last_bias = net.biases[depth][0];
+        float* rows = memory_.take_zeros(num_outputs * whole_panels(inputs));
+        for (ptrdiff_t k = 0; k < num_outputs; ++k)
+            std::copy(net.weights[depth] + k * inputs, net.weights[depth] + (k + 1) * inputs,
+                      rows + k * whole_panels(inputs));
+        last_weight = rows;
+        last_bias = padded(net.biases[depth], num_outputs);
+        multiply_adds += 2 * inputs * num_outputs;
         zeros = memory_.take_zeros(whole_panels(std::max(widest, num_features)));
         frequencies = padded(net.frequencies, num_frequencies);
         if (net.std) {
@@ -91,8 +98,9 @@ class PackedNetwork {
             inputs = outputs;
             widest = std::max(widest, inputs);
         }
-        total += 2 * whole_panels(widest) + whole_panels(net.num_frequencies) + 4 * whole_panels(net.dim);
-        return total + (3 * net.depth + 7) * Floats::LINE;
+        total += whole_panels(widest) + whole_panels(net.num_frequencies) + 4 * whole_panels(net.dim);
+        total += net.num_outputs * whole_panels(inputs) + whole_panels(net.num_outputs);
+        return total + (3 * net.depth + 8) * Floats::LINE;
     }
 
     const float* padded(const float* from, ptrdiff_t n) {
@@ -129,6 +137,7 @@ class Tile {
             feature_gradient_ = memory_.take(rows * feature_stride_);
         }
         for (float*& a : angle_) a = memory_.take_zeros(angles(net));
+        logits_.resize(size_t(net.num_outputs));
     }
 
     static ptrdiff_t floats_per_row(const PackedNetwork& net, bool keep) {
@@ -199,6 +208,7 @@ class Tile {
     Floats memory_;
     float *scratch_, *energy_lanes_, *feature_ = nullptr, *feature_gradient_ = nullptr, *angle_[3];
     std::vector<float*> hidden_, derivative_;
+    std::vector<float> logits_;
 
     static void nothing(ptrdiff_t, ptrdiff_t, ptrdiff_t) {}
 
@@ -295,14 +305,40 @@ class Tile {
                 multiply(rows, input, from_stride, net.forward[l], net.bias[l], h, h_stride, h, h_stride,
                          false, finish);
             };
-            if (l + 1 < net.depth)
+            if (l + 1 < net.depth || net.num_outputs > 1)
                 product(activate_and_go_on);
             else
                 product(activate_and_sum);
             input = h;
             from_stride = h_stride;
         }
-        for (ptrdiff_t r = 0; r < rows; ++r) energy[r] = sum(load(energy_lanes_ + r * VW)) + net.last_bias;
+        if (net.num_outputs > 1) return join_logits(rows);
+        for (ptrdiff_t r = 0; r < rows; ++r) energy[r] = sum(load(energy_lanes_ + r * VW)) + net.last_bias[0];
+    }
+
+    // -log Σ exp(h_k) of the logits, and the last layer's derivatives times its gradient, -Σ softmax_k w_k.
+    void join_logits(ptrdiff_t rows) {
+        const ptrdiff_t last = net.depth - 1, size = whole_panels(net.width(last)), count = net.num_outputs;
+        for (ptrdiff_t r = 0; r < rows; ++r) {
+            const float* h = hidden_[last] + r * hidden_stride_;
+            float* d = derivative_[last] + r * derivative_stride(last);
+            for (ptrdiff_t k = 0; k < count; ++k) {
+                Vec total = {};
+                for (ptrdiff_t j = 0; j < size; j += VW)
+                    total += load(h + j) * load(net.last_weight + k * size + j);
+                logits_[size_t(k)] = sum(total) + net.last_bias[k];
+            }
+            const float largest = *std::max_element(logits_.begin(), logits_.end());
+            float total = 0.0f;  // NaN when a logit is no number or infinite, and so is the energy
+            for (float& logit : logits_) total += logit = std::exp(logit - largest);
+            energy[r] = -(largest + std::log(total));
+            for (ptrdiff_t j = 0; j < size; j += VW) {
+                Vec pulled = {};
+                for (ptrdiff_t k = 0; k < count; ++k)
+                    pulled += load(net.last_weight + k * size + j) * (logits_[size_t(k)] / -total);
+                store(d + j, load(d + j) * pulled);
+            }
+        }
     }
 
     void gradient_of_features(ptrdiff_t rows) {
