@@ -26,6 +26,7 @@ from burnin.studies import (
     rbm_savings,
     robust,
     samplers,
+    stein_images,
     stein_toy,
     table_schemes,
     verdicts,
@@ -112,6 +113,7 @@ def pieces() -> dict[str, str]:
         "critic-cost": _measured("critic-cost", critic_cost.summary),
         "ica": _measured("ica", ica.summary),
         "stein-toy": _measured("stein-toy", stein_toy.summary),
+        "stein-images": _measured("stein-images", _pictures_without_chains),
         "flow-rank": _measured("flow-rank", flow_rank.summary),
         "calibration-median": _measured("calibration-median", calibration.summary),
         "calibration-before": _measured("calibration-before", calibration.summary),
@@ -148,7 +150,7 @@ def _measured(study: str, summary: Callable[[Rows], str]) -> str:
     missed = [check["text"] for check in table["checks"] if not check["holds"]]
     held = len(table["checks"]) - len(missed)
     told = f"{held} of {len(table['checks'])} checks hold" + "".join(f"; not: {text}" for text in missed)
-    told = told if table["checks"] else "Rows are missing: nothing is checked yet"
+    told = told if table["checks"] else "Nothing was expected of these rows beforehand"
     origin = _origin(table, next(iter(table["rows"])))
     return f"{summary(_metrics(table)).strip()}\n\n{told}. {origin}"
 
@@ -157,6 +159,11 @@ def _pictures_of_digits(rows: Rows) -> str:
     """Chains of the models of MNIST, short and long, and what training took."""
     minutes = {name: row | {"minutes_training": row["seconds_training"] / 60} for name, row in rows.items()}
     return markdown_table(minutes, (*DIGITS, "minutes_training"))
+
+
+def _pictures_without_chains(rows: Rows) -> str:
+    """Pictures by the learned Stein discrepancy: what was learned, and where chains end."""
+    return markdown_table(rows, stein_images.STEIN_IMAGES.metrics, rows_down=True)
 
 
 def _beta_cost() -> str:

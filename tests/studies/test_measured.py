@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +82,11 @@ def test_other_settings_need_another_folder(study: MeasuredStudy[Growth], tmp_pa
         make(study, tmp_path / "new", changes=["facter=3.0"])
     with pytest.raises(InputError, match="did you mean 'first'"):
         make(study, out, "frist")
+
+
+def test_figures_show_rows_of_a_known_table_too(study: MeasuredStudy[Growth], tmp_path: Path) -> None:
+    first, drawn = tmp_path / "first", list[str]()
+    make(study, first, "first")
+    drawing = replace(study, draw=lambda out, recipe, rows: drawn.extend(rows))
+    make(drawing, tmp_path / "both", known=first / "table.json")
+    assert drawn == ["first", "second"]

@@ -85,6 +85,10 @@ class Experiment(ABC, Generic[Settings]):
         """The numbers that the recipe's expectations are about: the rows' own."""
         return rows
 
+    def drawable(self, rows: Rows) -> list[str]:
+        """The rows that a figure can show: those taken from a table have no models beside them."""
+        return [name for name, row in rows.items() if TAKEN_FROM not in row]
+
 
 def run_study(
     study: Experiment[Settings],
@@ -229,7 +233,7 @@ def _collect(
     text = study.tabulate(metrics) if study.tabulate is not None else markdown_table(metrics, study.metrics)
     write_text_atomically(out / "table.md", text)
     if study.draw is not None:
-        drawn = [name for name in settings if TAKEN_FROM not in rows[name]]
+        drawn = study.drawable(rows)
         if len(drawn) < len(rows):
             lacks = f"{len(rows) - len(drawn)} rows that were taken from a table, without their samples"
             say(f"the figure lacks {lacks}" if drawn else f"there is no figure: it lacks {lacks}")

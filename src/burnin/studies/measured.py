@@ -70,6 +70,10 @@ class MeasuredStudy(Experiment[Measured]):
         """The pooled numbers."""
         return self.pool(rows)
 
+    def drawable(self, rows: Rows) -> list[str]:
+        """All: figures are drawn from the rows' numbers."""
+        return list(rows)
+
 
 def measure_row(
     measure: Measure[Measured], out: Path, name: str, settings: Measured, report: Report, threads: int
