@@ -32,6 +32,7 @@ from burnin.energies import (
     ICAEnergy,
     JointEnergy,
     MixtureFactor,
+    RBMInUnits,
     Standardised,
     WideResNet,
 )
@@ -163,8 +164,9 @@ def build_energy(
     if model.kind == "rbm":
         # Small weights, so that it starts near the Gaussian around the data's mean.
         weights = torch.randn(dim, model.hidden, generator=generator) / model.hidden
-        biases = mean, torch.zeros(model.hidden)
-        return GaussianBernoulliRBM(weights, *biases, temperature=model.temperature, learned=True)
+        biases = torch.zeros_like(mean) if model.standardise else mean, torch.zeros(model.hidden)
+        machine = GaussianBernoulliRBM(weights, *biases, temperature=model.temperature, learned=True)
+        return RBMInUnits(machine, mean, std) if model.standardise else machine
     outputs = 1 if config.joint is None else config.joint.classes
     if model.kind == "convnet":
         net = _build_convnet(model, data, generator, outputs)

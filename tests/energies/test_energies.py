@@ -19,6 +19,7 @@ from burnin.energies import (
     GaussianFactor,
     ICAEnergy,
     MixtureFactor,
+    RBMInUnits,
     Standardised,
 )
 from burnin.energies.layers import ACTIVATIONS
@@ -80,6 +81,9 @@ ENERGIES: dict[str, Make] = {
     "ica laplace": lambda stream, dtype: ICAEnergy.random(DIM, "laplace", stream, temperature=0.3).to(dtype),
     "ica logistic": lambda stream, dtype: ICAEnergy.random(DIM, "logistic", stream).to(dtype),
     "rbm": lambda stream, dtype: GaussianBernoulliRBM.random(DIM, 5, stream, temperature=0.3).to(dtype),
+    "rbm in units": lambda stream, dtype: RBMInUnits(
+        GaussianBernoulliRBM.random(DIM, 5, stream, temperature=0.3), MEAN, STD
+    ).to(dtype),
     "from log prob": lambda stream, dtype: FromLogProb(log_student, 0.7),
 }
 SEEDED = [name for name in ENERGIES if name != "from log prob"]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from burnin.core import InputError, energy_and_gradient
-from burnin.energies import GaussianBernoulliRBM
+from burnin.energies import GaussianBernoulliRBM, RBMInUnits
 from tests.data.grids import square_grid
 
 DIM, HIDDEN, T = 3, 4, 0.7
@@ -58,6 +58,18 @@ def test_the_score_is_the_slope(coupling: float) -> None:
     assert not gradient.requires_grad
 
 
+@pytest.mark.parametrize("field", [-300.0, -50.0, 0.3, 50.0, 300.0])
+def test_the_curvature_is_finite_wherever_the_hidden_units_are(field: float) -> None:
+    """Objectives without chains differentiate the energy twice; (log 2cosh y)″ = 1/cosh² y."""
+    one = torch.ones(1, 1)
+    rbm = GaussianBernoulliRBM(one, torch.zeros(1), torch.zeros(1), coupling=1.0)
+    x = torch.full((1, 1), field, requires_grad=True)
+    (slope,) = torch.autograd.grad(rbm(x).sum(), x, create_graph=True)
+    (curvature,) = torch.autograd.grad(slope.sum(), x)
+    torch.testing.assert_close(slope, field - torch.tanh(x))
+    torch.testing.assert_close(curvature, 1 - 1 / torch.cosh(x.double()).square().float())
+
+
 def test_the_printed_score_is_that_of_coupling_one() -> None:
     rbm = machine(coupling=1.0)
     x = torch.randn(5, DIM, generator=stream(2), dtype=torch.float64)
@@ -70,6 +82,13 @@ def test_the_density_integrates_to_one() -> None:
     points, area = square_grid(12.0, 400)
     mass = float((-rbm(points) / T - rbm.log_normaliser()).exp().sum() * area)
     assert mass == pytest.approx(1, abs=1e-9)  # the density is smooth: the midpoint rule converges at once
+
+
+def test_the_density_in_units_of_the_data_integrates_to_one() -> None:
+    wide = RBMInUnits(machine(dim=2), torch.tensor([1.0, -2.0]).double(), torch.tensor([1.5, 0.5]).double())
+    points, area = square_grid(16.0, 801)
+    mass = float((-wide(points) / T - wide.log_normaliser()).exp().sum() * area)
+    assert mass == pytest.approx(1, abs=1e-6)
 
 
 def exact_draws(rbm: GaussianBernoulliRBM, n: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -331,6 +331,7 @@ def test_known_models_are_trained_by_recipe(recipe: str, kind: str) -> None:
     changes = [
         f"model.kind={kind}",
         "model.gaussian_factor=none",
+        "model.standardise=false",
         "model.hidden=4",
         "objective.name=likelihood",
         "data.name=ica",

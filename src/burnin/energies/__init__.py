@@ -7,6 +7,7 @@ from burnin.energies.known import FromLogProb, GaussianEnergy
 from burnin.energies.mixture import MixtureFactor
 from burnin.energies.networks import MLP, FourierFeatures
 from burnin.energies.rbm import GaussianBernoulliRBM
+from burnin.energies.rbm_units import RBMInUnits
 from burnin.energies.wide_resnet import WideResNet
 from burnin.energies.wrappers import GaussianFactor, Standardised
 
@@ -22,6 +23,7 @@ __all__ = [
     "ICAEnergy",
     "JointEnergy",
     "MixtureFactor",
+    "RBMInUnits",
     "Standardised",
     "WideResNet",
     "joint_of",

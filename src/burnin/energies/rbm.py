@@ -125,7 +125,9 @@ class GaussianBernoulliRBM(nn.Module):
         """E(x): (n,), or (k, n) of k machines."""
         y = self._field(x)
         linear = (x * self.visible_bias.unsqueeze(-2)).sum(-1)
-        return self.temperature * (0.5 * x.square().sum(-1) - linear - torch.logaddexp(y, -y).sum(-1))
+        # log 2cosh y; the second derivative of logaddexp(y, -y) is NaN where |y| is above 44.
+        summed = (y - nn.functional.logsigmoid(2 * y)).sum(-1)
+        return self.temperature * (0.5 * x.square().sum(-1) - linear - summed)
 
     def score(self, x: Tensor) -> Tensor:
         """∇ log p(x) = b - x + κ B tanh(κ Bᵀx + c), of the shape of x."""
