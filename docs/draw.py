@@ -105,6 +105,8 @@ def pieces() -> dict[str, str]:
         "rings-beta-origin": _origin(weighted, "beta-0"),
         "rbm-power-quick": _measured("rbm-power-quick", rbm_power.summary),
         "rbm-power": _measured("rbm-power", rbm_power.summary),
+        "rbm-power-settled": _measured("rbm-power-settled", rbm_power.summary),
+        "rbm-power-fssd": _measured("rbm-power-fssd", rbm_power.summary),
         "rbm-savings": _measured("rbm-savings", rbm_savings.summary),
         "rbm-rank-quick": _measured("rbm-rank-quick", rbm_rank.summary),
         "rbm-rank": _measured("rbm-rank", rbm_rank.summary),
