@@ -24,8 +24,9 @@ from burnin.settings import Config
 from burnin.studies.images import outliers
 from burnin.studies.jem_curves import CURVE_FILE, Looker, divergence
 from burnin.studies.jem_figures import draw
+from burnin.studies.jem_tables import by_way, pool, summary
 from burnin.studies.rows import TrainedRows, seconds_spent
-from burnin.studies.table import Rows, format_value, json_safe, mean_and_error
+from burnin.studies.table import Rows, json_safe
 from burnin.studies.workers import Maker
 from burnin.training import read_metrics
 
@@ -68,6 +69,10 @@ METRICS = (
 @dataclass(frozen=True, kw_only=True)
 class JemStudy(TrainedRows):
     """Rows that are looked at while they train, as a classifier and by their bank."""
+
+    def judged(self, rows: Rows) -> Rows:
+        """Pooled over seeds."""
+        return pool(rows)
 
     def maker(self) -> Maker[Config]:
         """Trains, looks, and judges the classifier."""
@@ -157,26 +162,6 @@ def judged(model: Model, config: Config) -> dict[str, Any]:
     }
 
 
-def summary(rows: Rows) -> str:
-    """Table 2 and more: a line for each scenario and β, means over seeds; and how many diverged."""
-    groups: dict[str, list[Mapping[str, Any]]] = {}
-    for name, metrics in rows.items():
-        groups.setdefault(name.rpartition("-s")[0], []).append(metrics)
-    shown = ("accuracy", "ece", "auroc_energy", "auroc_max_probability", "inception_score", "frechet")
-    heads = ("", "seeds", "diverged", "rollbacks", "gap_last", *shown)
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for name, made in groups.items():
-        gone = sum(row["diverged_at"] is not None for row in made)
-        back = sum(int(row["rollbacks"]) for row in made)
-        gaps = ", ".join(format_value(row["gap_last"]) for row in made)
-        cells = " | ".join(mean_and_error(made, metric) for metric in shown)
-        lines.append(f"| {name} | {len(made)} | {gone} | {back} | {gaps} | {cells} |")
-    first = next(iter(rows.values()))
-    return (
-        "\n".join(lines) + f"\n\nInception Score and Fréchet distance of the bank by {first['features']}.\n"
-    )
-
-
 def _rows(scenarios: Sequence[str], stars: Sequence[float], guarded: Sequence[str]) -> dict[str, list[str]]:
     """A row for each scenario, β and seed, and the guard's for some; the plain classifier's."""
     made = {f"plain-s{seed}": [*PLAIN, f"run.seed={seed}"] for seed in SEEDS}
@@ -192,14 +177,34 @@ def _rows(scenarios: Sequence[str], stars: Sequence[float], guarded: Sequence[st
     return made
 
 
+def _few_labels(number: int, star: float) -> dict[str, list[str]]:
+    """Rows that know so many labels: as a classifier only, and as a joint energy of all pictures."""
+    temperature, _ = SCENARIOS["default"]
+    known = [f"joint.labels={number}"]
+    joint = [f"scheme.beta={star * temperature:g}", *UNGUARDED]
+    return {
+        f"{way}-s{seed}": [*known, *changes, f"run.seed={seed}"]
+        for way, changes in ((f"plain-{number}-labels", PLAIN), (f"{number}-labels-{star:g}", joint))
+        for seed in SEEDS
+    }
+
+
+def _ways(rows: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(by_way({name: {} for name in rows}))
+
+
+FASHION_ROWS = _rows(("default", "few-steps"), STARS, ("few-steps",))
+ROWS = _rows(tuple(SCENARIOS), STARS, tuple(SCENARIOS)) | _few_labels(50, STARS[1])
+
 JEM_FASHION = JemStudy(
     name="jem-fashion",
     about="JEM on 14×14 Fashion-MNIST: the default scenario and that of few steps, and a plain classifier",
     recipe="jem-fashion",
     quick_recipe=None,
-    rows=_rows(("default", "few-steps"), STARS, ("few-steps",)),
+    rows=FASHION_ROWS,
     quick_rows=(),
     metrics=METRICS,
+    pooled=_ways(FASHION_ROWS),
     draw=draw,
     tabulate=summary,
 )
@@ -208,9 +213,10 @@ JEM = JemStudy(
     about="JEM in the robust paper's seven scenarios, with β and the guard and without, on 8×8 digits",
     recipe="jem",
     quick_recipe="jem-quick",
-    rows=_rows(tuple(SCENARIOS), STARS, tuple(SCENARIOS)),
+    rows=ROWS,
     quick_rows=("plain-s0", "default-0-s0"),
     metrics=METRICS,
+    pooled=_ways(ROWS),
     draw=draw,
     tabulate=summary,
 )
