@@ -39,6 +39,7 @@ ROWS = {
     "default-0-s1": row(0.8, diverged_at=800, began_at=600, named_at=633),
     "default-0-guard-s0": row(0.95, rollbacks=1, inception_score=9.0),
     "default-0.5-s0": row(0.7, inception_score=6.0, frechet=4.0),
+    "few-steps-2-s0": row(0.85, diverged_at=900, began_at=500),
     "default-2-s0": row(0.85, inception_score=5.5, frechet=5.0),
 }
 
@@ -50,6 +51,7 @@ def test_seeds_are_pooled() -> None:
     assert pooled["default-0"]["unfinished"] == 1
     assert pooled["default-0"]["named_after"] == 33
     assert pooled["default-2"]["named_after"] is None
+    assert (pooled["default-0"]["unnamed"], pooled["few-steps-2"]["unnamed"]) == (0, 1)
     assert abs(pooled["default-2"]["points_behind"]) < 1e-9  # of 0.85 on average
     assert abs(pooled["default-2"]["ahead"] - 10) < 1e-9
     assert abs(pooled["default-0-guard"]["ahead"] - 20) < 1e-9

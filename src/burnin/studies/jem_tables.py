@@ -31,9 +31,10 @@ def pool(rows: Rows) -> dict[str, dict[str, Any]]:
     """Means over seeds; how many diverged or did not end as they should, and what is to be held against the
     same network as a plain classifier.
 
-    `named_after` is the most updates from a divergence's onset to the guard's naming it; `points_behind` is
-    by how many points of accuracy a way is behind the plain classifier, and `ahead` by how many it is ahead
-    of β = 0 of its scenario.
+    `named_after` is the most updates from a divergence's onset to the guard's naming it, and `unnamed` counts
+    those that crept up so slowly that it would not have; `points_behind` is by how many
+    points of accuracy a way is behind the plain classifier, and `ahead` by how many it is ahead of β = 0 of
+    its scenario.
     """
     groups = by_way(rows)
     pooled: dict[str, dict[str, Any]] = {}
@@ -46,6 +47,7 @@ def pool(rows: Rows) -> dict[str, dict[str, Any]]:
         pooled[way] = {
             **{name: fmean(row[name] for row in made) for name in MEANS if _whole(made, name)},
             "diverged": sum(row["diverged_at"] is not None for row in made),
+            "unnamed": sum(row["diverged_at"] is not None and row["named_at"] is None for row in made),
             "unfinished": sum(row["ended"] != "finished" for row in made),
             "named_after": max(waits) if waits else None,
         }
