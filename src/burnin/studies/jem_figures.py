@@ -18,6 +18,8 @@ from burnin.training import read_metrics
 
 BLOCK = 50
 """Updates whose gap is drawn as one band from the least to the largest."""
+FEWEST = 10
+"""Pictures of a bin whose accuracy is shown."""
 LINEAR = 1.0
 """The gap's axis is linear up to it, and logarithmic beyond."""
 
@@ -42,8 +44,9 @@ def _training(out: Path, scenario: str, names: Sequence[str]) -> Figure:
     panels = figure.subplots(2, 2)
     for index, name in enumerate(names):
         color, label = f"C{index}", _words(name, scenario)
+        style = "--" if "-guard" in name else "-"  # until it first acts it is the same run
         logged = [row for row in read_metrics(out / name / "metrics.jsonl") if "d/bank" in row]
-        _band(panels[0, 0], logged, color, label)
+        _band(panels[0, 0], logged, color, style)
         looks = read_looks(out / name / CURVE_FILE)
         step = [look.step for look in looks]
         for axes, values in (
@@ -51,7 +54,7 @@ def _training(out: Path, scenario: str, names: Sequence[str]) -> Figure:
             (panels[1, 0], [look.inception_score for look in looks]),
             (panels[1, 1], [look.frechet for look in looks]),
         ):
-            axes.plot(step, values, color=color, label=label, linewidth=1.2)
+            axes.plot(step, values, style, color=color, label=label, linewidth=1.2)
     panels[0, 0].set_yscale("symlog", linthresh=LINEAR)
     panels[0, 0].set_title("E⁻ - E⁺, least to largest of 50 updates")
     panels[0, 1].set_title("accuracy on what is held out")
@@ -65,14 +68,14 @@ def _training(out: Path, scenario: str, names: Sequence[str]) -> Figure:
     return figure
 
 
-def _band(axes: Axes, logged: Sequence[dict[str, Any]], color: str, label: str) -> None:
+def _band(axes: Axes, logged: Sequence[dict[str, Any]], color: str, style: str) -> None:
     gap = -np.array([row["d/bank"] for row in logged], dtype=float)
     step = np.array([row["step"] for row in logged])
     blocks = [slice(start, start + BLOCK) for start in range(0, len(gap), BLOCK)]
     low, high = (np.array([pick(gap[block]) for block in blocks]) for pick in (np.min, np.max))
     middle = np.array([step[block].mean() for block in blocks])
     axes.fill_between(middle, low, high, color=color, alpha=0.25, linewidth=0)
-    axes.plot(middle, [np.median(gap[block]) for block in blocks], color=color, linewidth=1.2, label=label)
+    axes.plot(middle, [np.median(gap[block]) for block in blocks], style, color=color, linewidth=1.2)
 
 
 def _words(name: str, scenario: str) -> str:
@@ -87,12 +90,13 @@ def _classifiers(out: Path, names: Sequence[str]) -> Figure:
     left.plot([0, 1], [0, 1], color="0.6", linewidth=0.8)
     for index, name in enumerate(names):
         metrics = json.loads((out / f"{name}.json").read_text(encoding="utf-8"))["metrics"]
-        confidence, accuracy, _ = metrics["reliability"]
+        bins = [one for one in zip(*metrics["reliability"], strict=True) if one[2] >= FEWEST]
         color = f"C{index % 10}"
         label = f"{name.removesuffix('-s0')} (ECE {metrics['ece']:.3f})"
+        confidence, accuracy = [one[0] for one in bins], [one[1] for one in bins]
         left.plot(confidence, accuracy, "o-", color=color, markersize=3, linewidth=1, label=label)
         right.plot(metrics["radii"], metrics["robust_accuracy"], "o-", color=color, markersize=3, linewidth=1)
-    left.set(title="reliability", xlabel="confidence", ylabel="accuracy")
+    left.set(title=f"reliability, bins of {FEWEST} pictures at least", xlabel="confidence", ylabel="accuracy")
     right.set(title="accuracy under attack (PGD, ℓ∞)", xlabel="radius, black and white being -1 and 1")
-    left.legend(frameon=False, fontsize=6, ncols=2)
+    left.legend(frameon=False, fontsize=7, loc="lower right")
     return figure
