@@ -161,6 +161,26 @@ def test_small_batches_learn_too() -> None:
     assert (learn(points, settings, stream(), objective="power").p_value < 0.05).all()
 
 
+def test_the_running_mean_of_the_weights_is_what_is_kept() -> None:
+    """By hand from the weights after each update, which ever longer runs without a mean end with."""
+    points, memory = trials(2, 50, 0.3), 0.25
+
+    def weights(updates: int, average: float) -> list[Tensor]:
+        settings = replace(SMALL, iterations=updates, validate_every=updates, average=average)
+        critics = train_critics(points, points, settings, stream(3), objective="power")
+        return list(critics.critic.parameters())
+
+    # The share of the past is 1/11, 2/12, 3/13 and then the memory's.
+    mean = weights(1, memory)
+    for update, share in ((2, 2 / 12), (3, 3 / 13), (4, memory), (5, memory)):
+        last = weights(update, 0.0)
+        mean = [share * one + (1 - share) * other for one, other in zip(mean, last, strict=True)]
+        for one, other in zip(mean, weights(update, memory), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+    with pytest.raises(InputError, match="average"):
+        replace(SMALL, average=1.0)
+
+
 def test_trials_draw_for_themselves() -> None:
     points = trials(1, 60, 0.5)
     twice = Points(points.x.expand(2, -1, -1), points.scores.expand(2, -1, -1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -16,6 +17,8 @@ from burnin.stein import MLPCritic, Trace, combine, l2_penalty, mlp_critic, valu
 Objective = Literal["power", "discrepancy"]
 TINY = 1e-6
 REPORT_EVERY = 10
+WARM = 10
+"""A running mean of the weights goes back over a tenth of the updates so far, at most."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class CriticSettings:
         validate_every: updates between two looks at the validation points; the best critic is kept.
         batch_size: points in an update, drawn with replacement; None for all.
         patience: a trial ends after so many looks without a better one; None for never.
+        average: memory of the running mean of the weights that looks are taken at, and that is kept; 0 for
+            the last weights themselves.
         trace: of the critic's Jacobian in training. The exact one costs a forward pass with up to two
             hidden layers, less than a probe; validation and test use it always.
     """
@@ -48,6 +53,7 @@ class CriticSettings:
     validate_every: int = 100
     batch_size: int | None = None
     patience: int | None = None
+    average: float = 0.0
     trace: Trace = "exact"
 
     def __post_init__(self) -> None:
@@ -61,6 +67,8 @@ class CriticSettings:
                 raise InputError(f"{name} is {value}; it must be at least 1")
         if self.batch_size is not None and self.batch_size < 2:
             raise InputError(f"batch_size is {self.batch_size}; a standard deviation takes at least 2 points")
+        if not 0 <= self.average < 1:
+            raise InputError(f"average is {self.average}; it must be at least 0 and below 1")
         if not self.lam > 0:
             raise InputError(f"lam is {self.lam}; without a penalty critics grow without bound")
 
@@ -154,6 +162,7 @@ def train_critics(
     if shared:
         _replace(critic, [p.detach().expand(trials, -1, -1).clone() for p in critic.parameters()])
     optimiser = _adam(critic, settings)
+    mean = copy.deepcopy(critic)
     alive = torch.arange(trials, device=train.x.device)
     best = _no_best(critic, trials)
     stale = torch.zeros_like(alive)
@@ -164,10 +173,11 @@ def train_critics(
         loss = -_objective(critic, batch, settings, generator, objective, shared=shared)
         loss.sum().backward()  # type: ignore[no-untyped-call]
         optimiser.step()
+        _follow(mean, critic, settings.average, update)
         if report is not None and update % REPORT_EVERY == 0:
             report("critics", update, settings.iterations)
         if update % settings.validate_every == 0 or update == settings.iterations:
-            better = _keep_best(best, critic, validation, objective, alive, update)
+            better = _keep_best(best, mean, validation, objective, alive, update)
             stale = torch.where(better, 0, stale + 1)
             going = stale < (settings.patience or settings.iterations + 1)
             if not bool(going.any()):
@@ -176,6 +186,7 @@ def train_critics(
                 train, validation = (Points(p.x[going], p.scores[going]) for p in (train, validation))
                 alive, stale = alive[going], stale[going]
                 optimiser = _narrow(critic, optimiser, going, settings)
+                _replace(mean, [parameter.detach()[going] for parameter in mean.parameters()])
     if report is not None:
         report("critics", settings.iterations, settings.iterations)
     _replace(critic, best.weights)
@@ -232,6 +243,14 @@ def _no_best(critic: MLPCritic, trials: int) -> _Best:
     worst = weights[0].new_full((trials,), -torch.inf)
     counts = torch.zeros(trials, dtype=torch.long, device=worst.device)
     return _Best(weights, worst, counts, counts.clone())
+
+
+@torch.no_grad()
+def _follow(mean: MLPCritic, critic: MLPCritic, memory: float, update: int) -> None:
+    """Moves the running mean of the weights towards the last ones; it forgets its start sooner than that."""
+    memory = min(memory, update / (update + WARM))
+    for kept, parameter in zip(mean.parameters(), critic.parameters(), strict=True):
+        kept.lerp_(parameter, 1 - memory)
 
 
 @torch.no_grad()

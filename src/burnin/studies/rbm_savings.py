@@ -10,7 +10,7 @@ from burnin.studies.rbm_power import measure
 from burnin.studies.table import Rows
 from burnin.studies.trial_settings import TrialsRecipe
 
-PAPER, ALL = "paper", "all"
+PAPER, ALL, AVERAGED = "paper", "all", "averaged"
 SAVINGS: dict[str, list[str]] = {
     "exact-trace": ['critic.trace="exact"'],
     "together": ["trials.together=10"],
@@ -27,11 +27,13 @@ MEANING: dict[str, str] = {
     "mini-batches": "200 of the 800 points an update",
     "patience": "stop after 3 looks, 25 updates apart, without a better critic",
     ALL: "all of them",
+    AVERAGED: "100 of the 800 points an update, and a running mean of the weights",
 }
 GROUPS: dict[str, list[str]] = {
     PAPER: [],
     **SAVINGS,
     ALL: [change for changes in SAVINGS.values() for change in changes],
+    AVERAGED: ["critic.batch_size=100", "critic.average=0.99"],
 }
 
 

@@ -60,6 +60,7 @@ class CriticPart(Part):
     validate_every: Count = 100
     batch_size: Number = 0
     patience: Number = 0
+    average: Share = 0.0
     trace: Trace = "gaussian"
     standardise: bool = False
 
