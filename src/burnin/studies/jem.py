@@ -24,7 +24,7 @@ from burnin.settings import Config
 from burnin.studies.images import outliers
 from burnin.studies.jem_curves import CURVE_FILE, Looker, divergence
 from burnin.studies.jem_figures import draw
-from burnin.studies.jem_tables import by_way, pool, summary
+from burnin.studies.jem_tables import POOLED, by_way, pool, summary
 from burnin.studies.rows import TrainedRows, seconds_spent
 from burnin.studies.table import Rows, json_safe
 from burnin.studies.workers import Maker
@@ -63,6 +63,7 @@ METRICS = (
     "rollbacks",
     "ended",
     "seconds_training",
+    *POOLED,
 )
 
 

@@ -11,6 +11,8 @@ from burnin.studies.table import Rows, format_value, mean_and_error
 SHOWN = ("accuracy", "ece", "auroc_energy", "auroc_max_probability", "inception_score", "frechet")
 """Of the table in words."""
 MEANS = (*SHOWN, "cross_entropy", "gap_last", "rollbacks", "ece_by_chance", "accuracy_end")
+POOLED = ("diverged", "unnamed", "unfinished", "named_after", "points_behind", "ahead")
+"""What there is over seeds only."""
 BEST: Mapping[str, tuple[str, Callable[..., str]]] = {
     "accuracy": ("accuracy", max),
     "IS": ("inception_score", max),
