@@ -601,14 +601,13 @@ def test_reproduce_exits_with_1_when_an_expectation_is_missed(burnin: Burnin) ->
     """With a row that is there already, so that nothing is trained."""
     from burnin.config import load_config
     from burnin.studies.rings import SCHEMES
-    from burnin.studies.workers import essence
 
     expected = 'expected=[{scheme="hybrid", metric="density_kl", at_most=0.1}]'
     claim = 'expected=[{scheme="hybrid", metric="density_kl", at_most=0.1, claim=true}]'
     config = load_config("rings-quick", [*TINY, *SCHEMES["hybrid"]])
     study = Path("study")
     study.mkdir()
-    row = {"metrics": {"density_kl": 0.5}, "config": essence(config)}
+    row = {"metrics": {"density_kl": 0.5}, "config": config.essence()}
     (study / "hybrid.json").write_text(json.dumps(row))
     import safetensors.torch
 

@@ -219,7 +219,7 @@ def demo(
     console = make_console()
     config = load_config("demo", changes)
     resume = (out / "config.toml").exists()
-    if resume and read_run_config(out) != config:
+    if resume and read_run_config(out).essence() != config.essence():
         raise InputError(f"{out} holds a run with other settings; choose another --out")
     console.print(f"{config.title}: {config.about}")
     finish(console, out, run_training(console, out, config, resume=resume, label="training"))

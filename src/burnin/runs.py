@@ -49,7 +49,7 @@ def opened_run(
     if resume:
         with _held_folder(path, ranks, resume=True) as folder:
             held = read_run_config(path)
-            if config is not None and config != held:
+            if config is not None and config.essence() != held.essence():
                 raise InputError(
                     f"{path} holds a run with other settings; resume it without --set, "
                     "or choose another --out"

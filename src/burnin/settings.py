@@ -312,6 +312,10 @@ class Recipe(_Section):
     about: Words = ""
     expected: Annotated[list[Expectation], Field(max_length=1000)] = []
 
+    def essence(self) -> dict[str, Any]:
+        """What decides numbers: not the words, nor what is expected."""
+        return self.model_dump(mode="json", exclude=set(Recipe.model_fields))
+
 
 class Config(Recipe):
     """Everything that decides a run."""

@@ -22,7 +22,7 @@ from burnin.studies.cluster import cluster_round
 from burnin.studies.experiment import run_study
 from burnin.studies.rows import Study
 from burnin.studies.table import write_json
-from burnin.studies.workers import RowTask, WorkerDiedError, essence, local_round, make_rows
+from burnin.studies.workers import RowTask, WorkerDiedError, local_round, make_rows
 from burnin.training.interrupt import ctrl_c
 from tests.studies.test_rows import SMALL, refuse
 
@@ -189,7 +189,7 @@ def test_known_rows_are_taken_from_a_table(tmp_path: Path) -> None:
             "row": name,
             "metrics": {"kl": 0.5},
             "made_by": {},
-            "config": essence(known.load("robust-toy", changes)),
+            "config": known.load("robust-toy", changes).essence(),
         }
         for name, changes in known.rows.items()
     }

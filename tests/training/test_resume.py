@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from burnin.config import load_config
+from burnin.config import load_config, read_run_config
 from burnin.core import InputError, Outcome
 from burnin.runs import train_in
 from burnin.training import Snapshot, load_checkpoint
@@ -147,6 +147,8 @@ def test_killed_and_resumed_equals_never_stopped(tmp_path: Path, recipe: Path, s
 
     before = contents(killed)
     assert train_in(killed, None, resume=True) is Outcome.OK
+    reworded = read_run_config(killed).model_copy(update={"about": "words that decide no number"})
+    assert train_in(killed, reworded, resume=True) is Outcome.OK
     with pytest.raises(InputError, match="other settings"):
         train_in(killed, load_config(str(recipe), ["run.seed=1"]), resume=True)
     assert contents(killed) == before, "resuming a finished run changed it"

@@ -27,7 +27,6 @@ from burnin.studies.workers import (
     Say,
     Settings,
     Status,
-    essence,
     local_round,
     make_rows,
 )
@@ -201,7 +200,7 @@ def _known_rows(
         raise InputError(f"{known} cannot be read ({error.strerror or error})") from error
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{known} is no table of this study; --known wants a table.json of one") from error
-    return {name: row for name, row in rows.items() if essence(made_with[name]) == essence(settings[name])}
+    return {name: row for name, row in rows.items() if made_with[name].essence() == settings[name].essence()}
 
 
 def _refuse_other_settings(study: Experiment[Settings], path: Path, wanted: Settings) -> None:
@@ -213,7 +212,7 @@ def _refuse_other_settings(study: Experiment[Settings], path: Path, wanted: Sett
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is damaged or no row of a study; remove it to make it again") from error
     # Read as settings, so that one that is newer than the row has its default.
-    if essence(made_with) != essence(wanted):
+    if made_with.essence() != wanted.essence():
         raise InputError(f"{path} was made with other settings; choose another --out")
 
 

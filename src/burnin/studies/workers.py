@@ -74,17 +74,12 @@ class RowTask(Generic[Settings]):
     def run(self, report: Report, threads: int) -> None:
         """Makes the row and writes its file."""
         content = self.make(self.out, self.name, self.settings, report, threads)
-        row = {"row": self.name, **content, "made_by": self.origin, "config": essence(self.settings)}
+        row = {"row": self.name, **content, "made_by": self.origin, "config": self.settings.essence()}
         write_json(self.path, row)
 
 
 Round = Callable[[Sequence[RowTask[Any]]], None]
 """Makes rows, side by side; raises WorkerDiedError when a process has died."""
-
-
-def essence(settings: Recipe) -> dict[str, Any]:
-    """What decides a row's numbers: not its words, nor what is expected of it."""
-    return settings.model_dump(mode="json", exclude=set(Recipe.model_fields))
 
 
 def make_rows(tasks: Sequence[RowTask[Any]], make: Round, say: Say) -> None:
