@@ -8,6 +8,7 @@ from typing import Any
 from burnin.studies.experiment import run_study
 from burnin.studies.jem import JEM, JEM_FASHION, SCENARIOS
 from burnin.studies.jem_tables import pool, summary
+from burnin.studies.table import check_expectations
 
 
 def row(accuracy: float, **changes: Any) -> dict[str, Any]:
@@ -70,6 +71,12 @@ def test_every_expectation_is_of_a_way_that_the_study_has() -> None:
         assert ways
         assert ways <= set(study.pooled)
     assert all(f"{scenario}-0-guard" in (JEM.pooled or ()) for scenario in SCENARIOS)
+
+
+def test_what_is_held_against_rows_that_are_not_made_is_not_judged() -> None:
+    rows = {"default-2-s0": ROWS["default-2-s0"]}
+    checks = check_expectations(JEM.load(JEM.recipe, []).expected, pool(rows))
+    assert [check.text.split(" = ")[0] for check in checks] == ["default-2 diverged"]
 
 
 def test_the_small_variant_learns(tmp_path: Path) -> None:
