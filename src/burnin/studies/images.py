@@ -290,7 +290,7 @@ def _study(dataset: str, size: str, schemes: Sequence[str], repeated: Sequence[s
 
 IMAGES = (
     _study("fashion-mnist", "small", tuple(SCHEMES), REPEATED),
-    _study("cifar10", "small", REPEATED, ()),
+    _study("cifar10", "small", REPEATED, REPEATED),
     _study("cifar10", "paper", tuple(SCHEMES), ()),
     _study("flowers", "paper", tuple(SCHEMES), ()),
 )
