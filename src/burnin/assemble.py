@@ -95,7 +95,7 @@ def build_trainer(
     )
     guard = None
     if config.guard.enabled:
-        guard = _guard(config)
+        guard = guard_settings(config)
     parts = Parts(
         energy=energy,
         data=data,
@@ -115,7 +115,8 @@ def build_trainer(
     return Trainer(parts, batch_size=config.run.batch_size, streams=streams)
 
 
-def _guard(config: Config) -> GuardSettings:
+def guard_settings(config: Config) -> GuardSettings:
+    """The guard's, enabled or not."""
     settings = config.guard.model_dump(exclude={"enabled", "beta", "remedy"})
     given = config.guard.remedy
     remedy = (given,) if isinstance(given, str) else tuple(given)

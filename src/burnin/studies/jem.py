@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from burnin.assemble import build_engine, load_model
+from burnin.assemble import build_engine, guard_settings, load_model
 from burnin.core import DivergedError, Outcome, Report
 from burnin.data import Pictures, clean, held_out
 from burnin.energies import joint_of
@@ -110,7 +110,7 @@ def make(out: Path, name: str, config: Config, report: Report, threads: int) -> 
         "inception_score": max(look.inception_score for look in looks),
         "frechet": min(look.frechet for look in looks),
         "features": looker.features.name,
-        **divergence(logged, ended),
+        **divergence(logged, ended, guard_settings(config)),
         **judged(load_model(folder), config),
         "ended": ended,
         "seconds_training": seconds_spent(logged),

@@ -104,18 +104,19 @@ def read_looks(path: Path) -> list[Look]:
     return [Look(**json.loads(line)) for line in lines]
 
 
-def divergence(logged: Sequence[Mapping[str, Any]], ended: str) -> dict[str, Any]:
+def divergence(logged: Sequence[Mapping[str, Any]], ended: str, guard: GuardSettings) -> dict[str, Any]:
     """When training diverged, when that began, when the guard names it, and how often it was rolled back.
 
     It has diverged when |d| = |⟨E⁺⟩ - ⟨E⁻⟩| is at least 100 or not a number; it began when d last left the
     range of all that came before. A run that the guard brought back has its bad updates cut off, so it is
     not counted. `gap_last` is the median of ⟨E⁻⟩ - ⟨E⁺⟩ at the end: a run that has not diverged is still no
-    model of p(x) where that is far from 0, for then the chains reach nothing like data.
+    model of p(x) where that is far from 0, for then the chains reach nothing like data. `guard` says when the
+    guard names a divergence: the run's own, or what it would be if it were enabled.
 
     Example:
         >>> rows = [{"step": t, "d/bank": (-1.0) ** t} for t in range(1, 301)]
         >>> rows += [{"step": 301, "d/bank": -7.0}, {"step": 302, "d/bank": -900.0}]
-        >>> divergence(rows, "finished")
+        >>> divergence(rows, "finished", GuardSettings())
         {'diverged_at': 302, 'began_at': 301, 'named_at': None, 'rollbacks': 0, 'gap_last': 1.0}
     """
     gaps = [(row["step"], row["d/bank"]) for row in logged if "d/bank" in row]
@@ -138,15 +139,15 @@ def divergence(logged: Sequence[Mapping[str, Any]], ended: str) -> dict[str, Any
     return {
         "diverged_at": found,
         "began_at": began,
-        "named_at": _named_at(logged),
+        "named_at": _named_at(logged, guard),
         "rollbacks": rollbacks,
         "gap_last": -median(d for _, d in gaps[-LAST:]) if gaps else None,
     }
 
 
-def _named_at(logged: Sequence[Mapping[str, Any]]) -> int | None:
-    """The update at which a guard with its usual settings calls what was logged a divergence."""
-    guard = Guard(GuardSettings())
+def _named_at(logged: Sequence[Mapping[str, Any]], settings: GuardSettings) -> int | None:
+    """The update at which a guard with these settings calls what was logged a divergence."""
+    guard = Guard(settings)
     for row in logged:
         watched = {name: row[name] for name in ("d/bank", "r/bank") if name in row}
         if watched and guard.look(watched) is not None:
