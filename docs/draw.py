@@ -108,6 +108,7 @@ def pieces() -> dict[str, str]:
         "rbm-power-settled": _measured("rbm-power-settled", rbm_power.summary),
         "rbm-power-fssd": _measured("rbm-power-fssd", rbm_power.summary),
         "rbm-savings": _measured("rbm-savings", rbm_savings.summary),
+        "rbm-savings-averaged": _measured("rbm-savings-averaged", rbm_savings.summary),
         "rbm-rank-quick": _measured("rbm-rank-quick", rbm_rank.summary),
         "rbm-rank": _measured("rbm-rank", rbm_rank.summary),
         "rbm-rank-block": _measured("rbm-rank-block", rbm_rank.summary),
