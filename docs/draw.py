@@ -18,6 +18,7 @@ from burnin.studies import (
     critic_cost,
     flow_rank,
     ica,
+    images,
     iris_gaps,
     jem_tables,
     log_z,
@@ -48,6 +49,7 @@ PAGES = (
     ROOT / "docs" / "measures.md",
     ROOT / "docs" / "trust.md",
     ROOT / "docs" / "calibration.md",
+    ROOT / "docs" / "images.md",
     ROOT / "docs" / "jem.md",
     ROOT / "docs" / "scale.md",
 )
@@ -117,6 +119,7 @@ def pieces() -> dict[str, str]:
         "ica": _measured("ica", ica.summary),
         "stein-toy": _measured("stein-toy", stein_toy.summary),
         "stein-images": _measured("stein-images", _pictures_without_chains),
+        "images-fashion-step-1": _measured("images-fashion-step-1", images.summary),
         "flow-rank": _measured("flow-rank", flow_rank.summary),
         "calibration-median": _measured("calibration-median", calibration.summary),
         "calibration-before": _measured("calibration-before", calibration.summary),
