@@ -6,10 +6,11 @@ import multiprocessing
 import os
 import signal
 import stat
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,31 @@ def test_processes_that_die_again_and_again_end_it(tmp_path: Path) -> None:
     with pytest.raises(BurninError, match=r"died 3 times .* left: b, c\. .*lower --jobs"):
         make_rows(rows, dying, silent)
     assert rounds == [3, 3, 2, 2]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="lists processes by /proc")
+def test_no_process_outlives_a_study_that_is_killed(tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path; from tests.studies.test_workers import *; "
+        f"local_round([task(Path({str(tmp_path)!r}), 'a', wait_for_ctrl_c)], 1, silent)"
+    )
+    study = subprocess.Popen([sys.executable, "-c", code])
+    begun = tmp_path / "a.begun"
+    try:
+        assert within(60, begun.exists)
+        served = Path(f"/proc/{study.pid}/task/{study.pid}/children").read_text().split()
+    finally:
+        study.kill()
+        study.wait()
+    assert len(served) >= 3  # the board's, the row's, and what tracks shared resources
+    assert within(20, lambda: not any(Path(f"/proc/{pid}").exists() for pid in served))
+
+
+def within(seconds: float, holds: Callable[[], bool]) -> bool:
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.05)
+    return holds()
 
 
 def test_ctrl_c_lets_rows_save_and_begins_no_other(tmp_path: Path) -> None:

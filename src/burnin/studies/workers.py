@@ -16,7 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.managers import DictProxy
+from multiprocessing.managers import DictProxy, SyncManager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -115,7 +115,9 @@ def local_round(tasks: Sequence[RowTask[Any]], jobs: int, status: Status) -> Non
     context = multiprocessing.get_context("spawn")
     workers = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(os.getpid(),))
     queue = sorted(tasks, key=lambda task: not task.first)
-    with context.Manager() as manager, workers as pool:
+    boards = SyncManager(ctx=context)
+    boards.start(_end_with, (os.getpid(),))
+    with boards as manager, workers as pool:
         board: Board = manager.dict()
         others = {child.pid for child in multiprocessing.active_children()}
 
@@ -193,6 +195,11 @@ def _begin(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setpgrp"):
         os.setpgrp()
+    _end_with(parent)
+
+
+def _end_with(parent: int) -> None:
+    """Of a process that serves another one: it ends soon after that one, however that one ends."""
 
     def watch() -> None:
         while os.getppid() == parent:
