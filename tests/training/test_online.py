@@ -49,6 +49,17 @@ def test_a_collapse_is_told_once_and_written_down(tmp_path: Path) -> None:
     assert [row["event"] for row in events(tmp_path)] == said
 
 
+def test_what_was_before_a_collapse_is_put_back_during_one() -> None:
+    """As a rollback does when d fell to its end since the last checkpoint."""
+    trainer = degenerate()
+    trainer.train(100)
+    before = trainer.snapshot().clone()
+    trainer.train(UPDATES)
+    assert trainer.snapshot().state["online"]["noise"]["collapse"]["current"] is not None
+    trainer.restore(before)
+    assert trainer.snapshot().state["online"] == before.state["online"]
+
+
 @pytest.mark.parametrize("cut", [250, 550])
 def test_a_resume_notices_the_same(tmp_path: Path, cut: int) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -16,6 +16,8 @@ def require_alike(given: Any, own: Any, name: str) -> None:
         TypeError: state.step is no whole number
     """
     if isinstance(own, dict):
+        if given is None and name.endswith(".collapse.current"):
+            return  # none was under way then: a rollback may return to before a collapse
         if not isinstance(given, dict):
             raise TypeError(f"{name} is no table")
         if name.endswith("scheduler") and given.keys() != own.keys():
