@@ -34,7 +34,7 @@ def draw(out: Path, config: Config, rows: Sequence[str]) -> None:
             scenarios.setdefault(stem.rpartition("-")[0], []).append(name)
     for scenario, names in scenarios.items():
         figures.save(_training(out, scenario, names), out / f"scenario-{scenario}.png")
-    shown = [name for name in firsts if name.startswith(("plain", "default")) and "guard" not in name]
+    shown = [name for name in firsts if name.startswith(("plain", "default", "long")) and "guard" not in name]
     figures.save(_classifiers(out, shown or firsts), out / "figure.png")
 
 

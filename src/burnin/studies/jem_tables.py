@@ -35,7 +35,7 @@ def pool(rows: Rows) -> dict[str, dict[str, Any]]:
 
     `named_after` is the most updates from a divergence's onset to the guard's naming it, and `unnamed` counts
     those that crept up so slowly that it would not have; `points_behind` is by how many
-    points of accuracy a way is behind the plain classifier, and `ahead` by how many it is ahead of β = 0 of
+    points of accuracy a way is behind the plain classifier of as many updates, and `ahead` by how many it is ahead of β = 0 of
     its scenario.
     """
     groups = by_way(rows)
@@ -54,8 +54,9 @@ def pool(rows: Rows) -> dict[str, dict[str, Any]]:
             "named_after": max(waits) if waits else None,
         }
     for way, numbers in pooled.items():
-        if "plain" in pooled:
-            numbers["points_behind"] = 100 * (pooled["plain"]["accuracy"] - numbers["accuracy"])
+        plain = "plain-long" if way.startswith("long-") else "plain"
+        if plain in pooled:
+            numbers["points_behind"] = 100 * (pooled[plain]["accuracy"] - numbers["accuracy"])
         without = _without_beta(way)
         if without in pooled:
             numbers["ahead"] = 100 * (numbers["accuracy"] - pooled[without]["accuracy"])
