@@ -190,14 +190,13 @@ def _few_labels(number: int, star: float) -> dict[str, list[str]]:
     }
 
 
-def _long(updates: int, star: float) -> dict[str, list[str]]:
+def _long(updates: int, stars: Sequence[float]) -> dict[str, list[str]]:
     """Rows that train for longer, until the plain classifier grows too sure: as one only, and joint."""
     temperature, _ = SCENARIOS["default"]
-    longer = [f"run.updates={updates}"]
-    joint = [f"scheme.beta={star * temperature:g}", *UNGUARDED]
+    ways = {f"long-{star:g}": [f"scheme.beta={star * temperature:g}", *UNGUARDED] for star in stars}
     return {
-        f"{way}-s{seed}": [*longer, *changes, f"run.seed={seed}"]
-        for way, changes in (("plain-long", PLAIN), (f"long-{star:g}", joint))
+        f"{way}-s{seed}": [f"run.updates={updates}", *changes, f"run.seed={seed}"]
+        for way, changes in {"plain-long": PLAIN, **ways}.items()
         for seed in SEEDS
     }
 
@@ -206,7 +205,7 @@ def _ways(rows: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     return tuple(by_way({name: {} for name in rows}))
 
 
-FASHION_ROWS = _rows(("default", "few-steps"), STARS, ("few-steps",)) | _long(30_000, STARS[1])
+FASHION_ROWS = _rows(("default", "few-steps"), STARS, ("few-steps",)) | _long(30_000, STARS[1:])
 ROWS = _rows(tuple(SCENARIOS), STARS, tuple(SCENARIOS)) | _few_labels(50, STARS[1])
 
 JEM_FASHION = JemStudy(

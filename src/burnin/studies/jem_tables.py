@@ -35,8 +35,8 @@ def pool(rows: Rows) -> dict[str, dict[str, Any]]:
 
     `named_after` is the most updates from a divergence's onset to the guard's naming it, and `unnamed` counts
     those that crept up so slowly that it would not have; `points_behind` is by how many
-    points of accuracy a way is behind the plain classifier of as many updates, and `ahead` by how many it is ahead of β = 0 of
-    its scenario.
+    points of accuracy a way is behind the plain classifier of as many updates, and `ahead` by how many it is
+    ahead of β = 0 of its scenario.
     """
     groups = by_way(rows)
     pooled: dict[str, dict[str, Any]] = {}
