@@ -120,6 +120,7 @@ def pieces() -> dict[str, str]:
         "stein-toy": _measured("stein-toy", stein_toy.summary),
         "stein-images": _measured("stein-images", _pictures_without_chains),
         "images-fashion-step-1": _measured("images-fashion-step-1", images.summary),
+        "images-fashion-mnist-small": _measured("images-fashion-mnist-small", images.summary),
         "flow-rank": _measured("flow-rank", flow_rank.summary),
         "calibration-median": _measured("calibration-median", calibration.summary),
         "calibration-before": _measured("calibration-before", calibration.summary),

@@ -34,7 +34,7 @@ def test_the_small_variant(working_folder: Path) -> None:
     study, out = STUDIES["images-fashion-mnist-small"], working_folder / "out"
     table, checks = run_study(study, out, quick=True, jobs=1, status=lambda *_: None)
     assert [check.text for check in checks if not check.holds] == []
-    assert len(checks) == 2
+    assert len(checks) == 4
     assert set(table["rows"]) == {"data", "noise", "refresh", "hybrid-25"}
     numbers = {name: row["metrics"] for name, row in table["rows"].items()}
     for row in numbers.values():
@@ -44,7 +44,8 @@ def test_the_small_variant(working_folder: Path) -> None:
         assert 0 < row["frechet_real"] < row["frechet"]
         assert row["frechet_long"] > 0
     assert {name for name, row in numbers.items() if "frechet_bank" in row} == {"refresh"}
-    assert numbers["refresh"]["bank_copies"] > 0.9  # ten steps lead nowhere else
+    # Ten steps do not lead far: by chance it were 1 of 200, 0.005 ± 0.007 of a hundred samples.
+    assert numbers["refresh"]["bank_copies"] > 0.005 + 3 * 0.007
     assert {name for name, row in numbers.items() if "acceptance_off" in row} == {"hybrid-25"}
     for name in ("figure", "energies", "losses", "diversity", "adjusted"):
         assert (out / f"{name}.png").stat().st_size > 10_000

@@ -263,8 +263,10 @@ def _make(
 
 
 def _rows(schemes: Sequence[str], repeated: Sequence[str]) -> dict[str, list[str]]:
+    """From noise, models whose training had no chains from there are sampled as the hybrid is."""
+
     def changes(name: str) -> list[str]:
-        as_in_training = [] if name.startswith("hybrid") else ["sampler_at_test={}"]
+        as_in_training = ["sampler_at_test={}"] if name == "noise" else []
         return SCHEMES[name] + as_in_training + ["study.adjusted_steps=0"] * (name not in ADJUSTED)
 
     return {

@@ -19,7 +19,8 @@ from burnin.evaluation.energy_bands import energies_of
 from burnin.evaluation.model import Chain, Model
 from burnin.report import figures
 from burnin.rng import Streams
-from burnin.samplers import Langevin
+from burnin.samplers import Knots, Langevin
+from burnin.samplers.schedules import Times
 from burnin.settings import Config
 from burnin.studies.images import ImageStudy, Ruler, data_set, measure_pictures
 from burnin.training import read_metrics
@@ -52,9 +53,11 @@ def _f(model: Model, x: Tensor) -> Tensor:
 def _both(model: Model) -> tuple[Tensor, Tensor]:
     """Ends of chains from the same noise, with the step of training and with a larger one."""
     own = model.own
-    if not isinstance(own.sampler, Langevin) or not isinstance(own.sampler.step_size, float):
-        raise InputError("the small-β study needs plain Langevin chains with one step size")
-    longer = Chain(replace(own.sampler, step_size=LARGER * own.sampler.step_size), own.num_steps)
+    step = own.sampler.step_size if isinstance(own.sampler, Langevin) else None
+    if not isinstance(own.sampler, Langevin) or not isinstance(step, float | Knots):
+        raise InputError("the small-β study needs plain Langevin chains whose step does not adapt")
+    larger = LARGER * step if isinstance(step, float) else Times(step, LARGER)
+    longer = Chain(replace(own.sampler, step_size=larger), own.num_steps)
     found = [chains.from_noise(model, DRAWN, Streams(0)["chains"], chain=one) for one in (own, longer)]
     return found[0].position, found[1].position
 
