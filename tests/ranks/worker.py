@@ -16,6 +16,7 @@ from burnin.training.processes import join_processes
 PICTURES = [
     *("data.name=digits8", "data.side=8", "data.flip=false", "model.width=4", "run.batch_size=6"),
     *("sampler.num_steps=3", "run.compile=never", "scheme.name=hybrid", "optimizer.clip_norm=1.0"),
+    "model.average=0.0",
 ]
 
 

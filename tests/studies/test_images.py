@@ -34,7 +34,7 @@ def test_the_small_variant(working_folder: Path) -> None:
     study, out = STUDIES["images-fashion-mnist-small"], working_folder / "out"
     table, checks = run_study(study, out, quick=True, jobs=1, status=lambda *_: None)
     assert [check.text for check in checks if not check.holds] == []
-    assert len(checks) == 4
+    assert len(checks) == 3
     assert set(table["rows"]) == {"data", "noise", "refresh", "hybrid-25"}
     numbers = {name: row["metrics"] for name, row in table["rows"].items()}
     for row in numbers.values():

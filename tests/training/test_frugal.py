@@ -15,6 +15,7 @@ SMALL = [
     *("data.name=digits8", "data.side=8", "data.flip=false", "model.width=8", "run.batch_size=12"),
     *("sampler.num_steps=4", "scheme.name=hybrid", "run.compile=never", "optimizer.name=SGD"),
 ]
+MALA = ["sampler.kind=mala", *(f"{name}.step_size=0.1" for name in ("sampler", "sampler_from_noise"))]
 
 
 def trainer(*changes: str) -> Trainer:
