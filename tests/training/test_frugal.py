@@ -71,7 +71,7 @@ def test_bfloat16_bends_chains_far_less_than_their_noise() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (["run.precision=bf16", "sampler.kind=mala", "sampler.step_size=0.1"], "read energies"),
+        (["run.precision=bf16", *MALA], "read energies"),
         (["run.pieces=2", "run.compile=always"], "plain chains only"),
     ],
 )
