@@ -94,7 +94,7 @@ def test_rows_of_the_paper() -> None:
     at_test = config.test_sampler()
     assert at_test is not None
     assert (at_test.num_steps, at_test.step_size) == (1000, 2.0)
-    # Others are sampled as they are trained; one is adjusted.
+    # Noise is sampled as it is trained; one of the hybrids is adjusted.
     assert load_config(paper.recipe, [*paper.rows["noise"]]).test_sampler() is None
     assert load_config(paper.recipe, [*paper.rows["hybrid-50"]]).study.adjusted_steps == 0
     assert config.study.adjusted_steps == 50_000
